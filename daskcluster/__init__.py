@@ -1,0 +1,48 @@
+"""Nonlinear clusters in arrays that do not fit in memory, on dask and Zarr.
+
+The names are imported when first used, so that ``import daskcluster`` and the command line start at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import datasets, metrics, plotting
+    from .errors import FewerClustersWarning, StorageMismatchError
+    from .estimators import USPEC, KMeans
+    from .io import load_model
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "FewerClustersWarning",
+    "KMeans",
+    "StorageMismatchError",
+    "USPEC",
+    "datasets",
+    "load_model",
+    "metrics",
+    "plotting",
+]
+
+_WHERE = {
+    "FewerClustersWarning": "errors",
+    "StorageMismatchError": "errors",
+    "KMeans": "estimators",
+    "USPEC": "estimators",
+    "load_model": "io",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)
+    if name in __all__:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

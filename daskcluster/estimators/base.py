@@ -1,0 +1,191 @@
+"""What every estimator shares: input, output, saving, pickling."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import abstractmethod
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..io.models import save_model
+from ..pipeline.rows import Rows, check_finite_block, check_rows, is_chunked
+from ..runtime.boundary import Boundary
+from ..runtime.execution import active_client, compute, map_rows
+from ..typing import ArrayInput, PathInput
+from ..validation import check_integer, check_n_features, check_option
+
+__all__ = ["MISSING", "RowClusterer"]
+
+MISSING = ("raise", "label")
+
+#: Parameters that do not decide the products of a fit; the seed is compared by itself.
+_NOT_PRODUCTS = ("random_state", "storage", "verbose")
+
+
+class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """Base of the estimators whose input are rows (n, d), and which label new rows.
+
+    A subclass names the attributes that make its model in `_fitted_names`, and gives `_block_functions`.
+    """
+
+    _fitted_names: tuple[str, ...] = ()
+    n_clusters: int
+    missing: str
+    random_state: Any
+    storage: Any
+    n_features_in_: int
+
+    def _open(self, X: ArrayInput, *, reset: bool) -> Rows:
+        """Check the input and bring it into row blocks; `reset` in `fit`."""
+        check_option("missing", self.missing, MISSING)
+        if not is_chunked(X):
+            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+            return check_rows(X, self.missing)
+        rows = check_rows(X, self.missing)
+        if reset:
+            self.n_features_in_ = rows.n_features
+            with contextlib.suppress(AttributeError):
+                del self.feature_names_in_  # of an earlier fit on a dataframe
+        else:
+            check_n_features(self, rows.n_features)
+        return rows
+
+    def _check_n_clusters(self, rows: Rows) -> None:
+        check_integer("n_clusters", self.n_clusters, 1)
+        if self.n_clusters > rows.n_samples:
+            raise ValueError(
+                f"n_clusters must be at most the number of rows, got n_clusters={self.n_clusters} "
+                f"and n_samples={rows.n_samples}"
+            )
+
+    def _hand_out(self, array: da.Array, rows: Rows) -> Any:
+        """NumPy for NumPy, lazy for chunked input."""
+        return array if rows.chunked else compute(array)[0]
+
+    def _boundary(self) -> Boundary:
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_PRODUCTS}
+        return Boundary(self.storage, type(self).__name__, parameters, self.random_state)
+
+    def _check_n_valid(self, n_valid: int) -> None:
+        if self.n_clusters > n_valid:
+            raise ValueError(
+                f"n_clusters must be at most the number of rows without NaN or infinity, got "
+                f"n_clusters={self.n_clusters} and {n_valid} such rows"
+            )
+
+    def _keep_labels(self, labels: da.Array, rows: Rows, boundary: Boundary) -> Any:
+        """`labels_`: NumPy; or the held array; or, on a cluster without a named store, the model's own prediction."""
+        if boundary.named:
+            return self._hand_out(boundary.rows("labels", labels)[0], rows)
+        if not rows.chunked:
+            return self._hand_out(labels, rows)
+        if active_client() is not None:
+            return self._map(rows, "labels")  # what the workers hold would go with the cluster
+        return boundary.rows("labels", labels)[0]
+
+    def _map(self, rows: Rows, what: str) -> da.Array:
+        """Lazy output for the rows: "labels" (n,) int32, -1 for missing rows, or "points" (n, q), NaN for these."""
+        function, arguments = self._block_function(what, rows.blocks.dtype)
+        columns, dtype = (None, np.int32) if what == "labels" else (self._n_features_out, np.float64)
+        return map_rows(
+            checked_block,
+            rows.blocks,
+            name="dc-predict" if what == "labels" else "dc-transform",
+            columns=columns,
+            dtype=dtype,
+            numbered=True,
+            inner=function,
+            size=rows.block_rows if rows.missing == "raise" else None,
+            **arguments,
+        )
+
+    @abstractmethod
+    def _block_function(self, what: str, dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:
+        """Function of a raw block that gives labels or points, and its other arguments."""
+
+    @property
+    @abstractmethod
+    def _n_features_out(self) -> int:
+        """Columns of `transform`."""
+
+    def predict(self, X: ArrayInput) -> Any:
+        """Label rows, new or old.
+
+        Parameters
+        ----------
+        X : NumPy array, dask array, zarr.Array or path, (n, d)
+
+        Returns
+        -------
+        labels : (n,) int32
+            NumPy for NumPy, a lazy dask array for chunked input; -1 for rows with NaN or infinity when
+            ``missing="label"``. For the rows of `fit` equal to `labels_`.
+
+        Raises
+        ------
+        ValueError
+            If the number of features is another one than in `fit`, or a value is NaN or infinite and
+            ``missing="raise"``; for chunked input this shows when the labels are computed.
+        """
+        check_is_fitted(self)
+        rows = self._open(X, reset=False)
+        return self._hand_out(self._map(rows, "labels"), rows)
+
+    def transform(self, X: ArrayInput) -> Any:
+        """Bring rows into the space in which they are clustered.
+
+        Parameters
+        ----------
+        X : NumPy array, dask array, zarr.Array or path, (n, d)
+
+        Returns
+        -------
+        (n, q) float64
+            NumPy for NumPy, a lazy dask array for chunked input; NaN for missing rows. The class says what it is.
+        """
+        check_is_fitted(self)
+        rows = self._open(X, reset=False)
+        return self._hand_out(self._map(rows, "points"), rows)
+
+    def save(self, path: PathInput, overwrite: bool = False) -> None:
+        """Save the model as a Zarr group of plain arrays and JSON; `daskcluster.load_model` reads it.
+
+        Parameters
+        ----------
+        path : path
+            Appears only when complete.
+        overwrite : bool
+            Replace an existing one.
+
+        Raises
+        ------
+        FileExistsError
+            If `path` exists and `overwrite` is false.
+        """
+        check_is_fitted(self)
+        save_model(self, path, overwrite)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without lazy arrays: a pickled model is as large as its small arrays."""
+        state = super().__getstate__()
+        return {key: value for key, value in state.items() if not isinstance(value, da.Array)}
+
+    def __sklearn_tags__(self) -> Tags:
+        """scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "label"
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def checked_block(block: Any, number: int, inner: Any, size: int | None, **arguments: Any) -> Any:
+    """Apply a block function; with a block `size`, refuse values that are not finite."""
+    block = np.asarray(block)
+    if size is not None:
+        check_finite_block(block, number * size)
+    return inner(block, **arguments)

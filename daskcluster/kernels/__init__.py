@@ -1,0 +1,1 @@
+"""Functions of one block: arrays in, arrays out, no dask, no threads of their own, the GIL released."""

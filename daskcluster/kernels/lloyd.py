@@ -1,0 +1,192 @@
+"""Weighted k-means on one block: assignment to the nearest centre, the sums of a Lloyd pass, k-means++ starts.
+
+Two forms of the assignment serve two sizes: loops over differences for few features or few centres, and a matrix
+product over tiles of rows (the expanded formula) for many of both, where it runs at the speed of the BLAS.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .jit import jit, jit_fast
+from .neighbors import _smallest, _sqdist_to_columns
+
+__all__ = [
+    "accumulate_rows",
+    "assign_rows",
+    "closest_sqdist",
+    "nearest_center",
+    "plus_plus_rows",
+    "sqdist_to_centers",
+]
+
+#: The matrix product is used from these sizes on, in tiles of so many rows.
+PRODUCT_FEATURES = 24
+PRODUCT_CENTERS = 32
+TILE_ROWS = 1024
+
+
+@jit_fast
+def nearest_center(points, columns):
+    """Nearest centre of each row by differences; points (n, q), centres as columns (q, k) -> (n,) int32."""
+    n_rows = points.shape[0]
+    n_centers = columns.shape[1]
+    sqdist = np.empty(n_centers, points.dtype)
+    labels = np.empty(n_rows, np.int32)
+    for i in range(n_rows):
+        _sqdist_to_columns(points[i], columns, n_centers, sqdist)
+        labels[i] = _smallest(sqdist, n_centers)
+    return labels
+
+
+def assign_rows(points: NDArray[np.floating], centers: NDArray[np.floating]) -> NDArray[np.int32]:
+    """Nearest centre of each row of a block; the first one of equally near ones.
+
+    Parameters
+    ----------
+    points : (n, q) float32 or float64
+    centers : (k, q) float64
+
+    Returns
+    -------
+    (n,) int32
+
+    Notes
+    -----
+    Distances are taken in the dtype of `points`. Scratch memory: 1024 * k numbers at most.
+    """
+    points = np.ascontiguousarray(points)
+    n_centers, n_features = centers.shape
+    if n_features < PRODUCT_FEATURES or n_centers < PRODUCT_CENTERS:
+        return nearest_center(points, np.ascontiguousarray(centers.T, dtype=points.dtype))
+    origin = centers.mean(axis=0)  # distances do not change, and the expanded formula loses less
+    columns = np.ascontiguousarray((centers - origin).T, dtype=points.dtype)  # (q, k)
+    half_sqnorms = 0.5 * (columns * columns).sum(axis=0)
+    origin = origin.astype(points.dtype)
+    labels = np.empty(len(points), np.int32)
+    for start in range(0, len(points), TILE_ROWS):
+        stop = start + TILE_ROWS
+        scores = (points[start:stop] - origin) @ columns
+        np.subtract(half_sqnorms, scores, out=scores)
+        labels[start:stop] = scores.argmin(axis=1)
+    return labels
+
+
+@jit
+def accumulate_rows(points, weights, labels, centers, sums, masses, first):
+    """Add a block's rows to the sums of a Lloyd pass, in row order, in float64.
+
+    Parameters
+    ----------
+    points : (n, q) float
+    weights : (n,) float64, or (0,) for weights of 1
+    labels : (n,) int32
+        Cluster of each row; a negative one is skipped.
+    centers : (k, q) float64
+    sums, masses : (k, q), (k,) float64, changed in place
+        Weighted sum of the differences to the cluster's centre, and sum of the weights.
+    first : (k,) int64, changed in place
+        Smallest row number of each cluster within the block; its initial value stays for a cluster without rows.
+
+    Returns
+    -------
+    float
+        Weighted sum of squared distances to the assigned centres.
+
+    Notes
+    -----
+    Differences are summed, not coordinates, so that centres far from the origin keep their digits.
+    """
+    inertia = 0.0
+    for i in range(points.shape[0]):
+        c = labels[i]
+        if c < 0:
+            continue
+        weight = weights[i] if weights.shape[0] else 1.0
+        sqdist = 0.0
+        for f in range(points.shape[1]):
+            difference = np.float64(points[i, f]) - centers[c, f]
+            sqdist += difference * difference
+            sums[c, f] += weight * difference
+        inertia += weight * sqdist
+        masses[c] += weight
+        if i < first[c]:
+            first[c] = i
+    return inertia
+
+
+@jit_fast
+def sqdist_to_centers(points, centers):
+    """Squared distances of each row (n, q) to every centre (k, q) float64, by differences -> (n, k) float64."""
+    n_rows = points.shape[0]
+    columns = centers.T.copy()
+    out = np.empty((n_rows, centers.shape[0]))
+    for i in range(n_rows):
+        _sqdist_to_columns(points[i].astype(np.float64), columns, centers.shape[0], out[i])
+    return out
+
+
+@jit
+def closest_sqdist(points, center, closest):
+    """Lower `closest` (n,) float64 to the squared distances to one more centre (q,), in place."""
+    for i in range(points.shape[0]):
+        total = 0.0
+        for f in range(points.shape[1]):
+            difference = np.float64(points[i, f]) - np.float64(center[f])
+            total += difference * difference
+        if total < closest[i]:
+            closest[i] = total
+
+
+@jit
+def plus_plus_rows(points, weights, uniforms):
+    """Greedy k-means++: rows that start the clusters.
+
+    Parameters
+    ----------
+    points : (n, q) float
+    weights : (n,) float64, or (0,) for weights of 1
+    uniforms : (k, trials) float64 in [0, 1)
+        The random numbers; of the candidates of one step that one is kept which lowers the potential most.
+
+    Returns
+    -------
+    (k',) intp
+        k' <= k rows; fewer when every row with weight coincides with a chosen one.
+
+    Notes
+    -----
+    Arthur and Vassilvitskii, SODA 2007, with the greedy trials of scikit-learn. n * q * trials operations a step.
+    """
+    n_rows = points.shape[0]
+    n_clusters, n_trials = uniforms.shape
+    chosen = np.empty(n_clusters, np.intp)
+    closest = np.full(n_rows, np.inf)
+    trial = np.empty(n_rows)
+    best = np.empty(n_rows)
+    cumulative = np.empty(n_rows)
+    for step in range(n_clusters):
+        total = 0.0
+        for i in range(n_rows):
+            weight = weights[i] if weights.shape[0] else 1.0
+            total += weight if step == 0 else weight * closest[i]
+            cumulative[i] = total
+        if total <= 0:
+            return chosen[:step]
+        best_potential = np.inf
+        for t in range(1 if step == 0 else n_trials):
+            row = min(np.searchsorted(cumulative, uniforms[step, t] * total, side="right"), n_rows - 1)
+            while row > 0 and cumulative[row] == cumulative[row - 1]:
+                row -= 1  # a row without weight or at a chosen place is never drawn
+            trial[:] = closest
+            closest_sqdist(points, points[row], trial)
+            potential = 0.0
+            for i in range(n_rows):
+                potential += (weights[i] if weights.shape[0] else 1.0) * trial[i]
+            if potential < best_potential:
+                best_potential = potential
+                chosen[step] = row
+                best[:] = trial
+        closest[:] = best
+    return chosen

@@ -1,0 +1,100 @@
+"""Stage 0 on one block: one look at raw rows, and their form for computing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .jit import jit
+
+__all__ = ["compute_dtype", "finite_rows", "prepare_rows", "scan_rows"]
+
+
+def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float32 for what it holds exactly (small integers, float16, float32), float64 for the rest."""
+    exact = (
+        dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize <= 2) or (dtype.kind == "f" and dtype.itemsize <= 4)
+    )
+    return np.dtype(np.float32 if exact else np.float64)
+
+
+@jit
+def scan_rows(rows, minimum, maximum):
+    """Range of the finite rows and the first value that is not finite, in one look.
+
+    Parameters
+    ----------
+    rows : (n, d) float
+    minimum, maximum : (d,) float64, changed in place
+        Lowered and raised by the rows whose values are all finite.
+
+    Returns
+    -------
+    n_finite, row, column : int
+        Rows whose values are all finite; place of the first value that is not, (-1, -1) if there is none.
+    """
+    n_rows, n_features = rows.shape
+    n_finite = 0
+    bad_row = -1
+    bad_column = -1
+    for i in range(n_rows):
+        finite = True
+        for f in range(n_features):
+            if not np.isfinite(rows[i, f]):
+                finite = False
+                if bad_row < 0:
+                    bad_row = i
+                    bad_column = f
+                break
+        if finite:
+            n_finite += 1
+            for f in range(n_features):
+                value = np.float64(rows[i, f])
+                if value < minimum[f]:
+                    minimum[f] = value
+                if value > maximum[f]:
+                    maximum[f] = value
+    return n_finite, bad_row, bad_column
+
+
+def finite_rows(block: NDArray[Any]) -> NDArray[np.bool_] | None:
+    """Mask (n,) of the rows whose values are all finite; None when all are."""
+    if block.dtype.kind != "f":
+        return None
+    finite = np.isfinite(block).all(axis=1)
+    return None if finite.all() else finite
+
+
+def prepare_rows(
+    block: NDArray[Any], shift: NDArray[np.float64], scale: float, unit_length: bool = False
+) -> NDArray[np.floating]:
+    """Rows in the form in which all stages compute.
+
+    Parameters
+    ----------
+    block : (n, d), finite
+    shift : (d,) float64
+        Subtracted from every row, so that no digits are spent on a common offset.
+    scale : float
+        Factor, a power of two, so that no square overflows; it changes no digit.
+    unit_length : bool
+        Divide each row by its length instead (``metric="cosine"``); a row of zeros stays.
+
+    Returns
+    -------
+    (n, d) float32 or float64, C order, see `compute_dtype`; at most two copies of the block are alive.
+    """
+    dtype = compute_dtype(block.dtype)
+    if unit_length:
+        rows = block.astype(np.float64)
+        largest = np.abs(rows).max(axis=1, keepdims=True)
+        rows /= np.where(largest > 0, largest, 1.0)
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+        rows /= np.where(norms > 0, norms, 1.0)
+        return rows.astype(dtype)
+    rows = block.astype(dtype, order="C")
+    rows -= shift.astype(dtype)
+    rows *= dtype.type(scale)
+    return rows

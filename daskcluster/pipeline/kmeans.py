@@ -1,0 +1,322 @@
+"""Weighted k-means: in memory for small problems, and by passes over all row blocks.
+
+Everything that needs centres goes through here: representatives, rep-clusters, the discretisation of an embedding and
+the `KMeans` estimator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.lloyd import accumulate_rows, assign_rows, closest_sqdist, plus_plus_rows
+from ..runtime.execution import compute, map_to_objects, reduce_blocks
+from ..runtime.seeding import stream
+from ..runtime.threads import one_blas_thread
+
+__all__ = [
+    "START_ROWS",
+    "Centers",
+    "Points",
+    "center_starts",
+    "lloyd_in_memory",
+    "lloyd_over_blocks",
+    "parallel_starts",
+    "sample_size",
+]
+
+#: Starts are chosen and compared on so many sampled rows at least.
+START_ROWS = 2**14
+#: k-means|| as in Bahmani et al. 2012: rounds, and candidates a round for each centre.
+PARALLEL_ROUNDS = 5
+PARALLEL_FACTOR = 2
+
+_NO_WEIGHTS = np.empty(0)
+
+#: Held block -> (points (n', q), number of the rows in the block (n',) or None when all rows take part).
+Points = Callable[[NDArray[Any]], tuple[NDArray[np.floating], NDArray[np.intp] | None]]
+
+
+@dataclass(frozen=True)
+class Centers:
+    """Result of a k-means run.
+
+    Attributes
+    ----------
+    centers : (k', q) float64
+        Centres of the clusters that have rows, in the order of their first row.
+    inertia : float
+        Weighted sum of squared distances to them.
+    n_iter : int
+        Lloyd passes.
+    """
+
+    centers: NDArray[np.float64]
+    inertia: float
+    n_iter: int
+
+
+def sample_size(n_clusters: int) -> int:
+    """Rows of the sample on which starts are chosen: at least `START_ROWS`, and 256 for each cluster."""
+    return max(START_ROWS, 256 * n_clusters)
+
+
+def center_starts(
+    points: NDArray[np.floating],
+    n_clusters: int,
+    rng: np.random.Generator,
+    weights: NDArray[np.float64] = _NO_WEIGHTS,
+    method: str = "k-means++",
+) -> NDArray[np.float64]:
+    """Rows of a small problem at which the clusters start.
+
+    Parameters
+    ----------
+    points : (n, q)
+    n_clusters : int
+    rng : numpy.random.Generator
+    weights : (n,) or (0,) for weights of 1
+    method : {"k-means++", "random"}
+        Greedy k-means++ with 2 + log(k) trials a step, or distinct random rows.
+
+    Returns
+    -------
+    (k', q) float64; k' < k when there are fewer distinct rows with weight.
+    """
+    if method == "k-means++":
+        n_trials = 2 + int(np.log(n_clusters))
+        return points[plus_plus_rows(points, weights, rng.random((n_clusters, n_trials)))].astype(np.float64)
+    order = rng.permutation(len(points) if len(weights) == 0 else np.flatnonzero(weights > 0))
+    _, first = np.unique(points[order], axis=0, return_index=True)
+    return points[order[np.sort(first)[:n_clusters]]].astype(np.float64)
+
+
+def _pass(
+    points: NDArray[np.floating], weights: NDArray[np.float64], centers: NDArray[np.float64]
+) -> tuple[dict[str, Any], NDArray[np.int32]]:
+    """One Lloyd pass over points in memory: the sums, and the labels."""
+    labels = assign_rows(points, centers)
+    n_clusters = len(centers)
+    sums = np.zeros_like(centers)
+    masses = np.zeros(n_clusters)
+    first = np.full(n_clusters, len(points), np.int64)
+    inertia = accumulate_rows(points, weights, labels, centers, sums, masses, first)
+    return {"rows": len(points), "sums": sums, "masses": masses, "first": first, "inertia": inertia}, labels
+
+
+def _moved(centers: NDArray[np.float64], found: dict[str, Any]) -> NDArray[np.float64]:
+    """Means of the clusters; one without weight stays where it is."""
+    masses = found["masses"][:, None]
+    return centers + np.divide(found["sums"], masses, out=np.zeros_like(centers), where=masses > 0)
+
+
+def _ordered(centers: NDArray[np.float64], found: dict[str, Any], n_iter: int) -> Centers:
+    """Canonical order: clusters by their first row, those without rows dropped."""
+    taken = np.flatnonzero(found["first"] < found["rows"])
+    order = taken[np.argsort(found["first"][taken], kind="stable")]
+    return Centers(centers[order], float(found["inertia"]), n_iter)
+
+
+def lloyd_in_memory(
+    points: NDArray[np.floating],
+    centers: NDArray[np.float64],
+    weights: NDArray[np.float64] = _NO_WEIGHTS,
+    *,
+    max_iter: int = 100,
+    tol: float = 0.0,
+) -> tuple[Centers, NDArray[np.int32]]:
+    """Lloyd's iteration on a small problem.
+
+    Parameters
+    ----------
+    points : (n, q)
+    centers : (k, q) float64
+        Where it starts.
+    weights : (n,) or (0,) for weights of 1
+    max_iter : int
+    tol : float
+        Stop when the centres move by less, squared and summed, relative to the mean variance of the columns; with 0,
+        when no label changes.
+
+    Returns
+    -------
+    centers : Centers
+    labels : (n,) int32
+        Nearest of these centres.
+    """
+    with one_blas_thread():
+        previous = None
+        limit = tol * float(np.var(points, axis=0, dtype=np.float64).mean()) if tol > 0 else 0.0
+        found, labels = _pass(points, weights, centers)
+        n_iter = 1
+        while n_iter < max_iter:
+            moved = _moved(centers, found)
+            shift = float(((moved - centers) ** 2).sum())
+            if shift <= limit or (previous is not None and np.array_equal(labels, previous)):
+                break
+            centers, previous = moved, labels
+            found, labels = _pass(points, weights, centers)
+            n_iter += 1
+        result = _ordered(centers, found, n_iter)
+        return result, assign_rows(points, result.centers)
+
+
+def lloyd_over_blocks(
+    held: da.Array,
+    points: Points,
+    centers: NDArray[np.float64],
+    weights: da.Array | None = None,
+    *,
+    max_iter: int,
+    limit: float,
+    name: str = "dc-lloyd",
+) -> Centers:
+    """Lloyd's iteration over all row blocks, one pass each.
+
+    Parameters
+    ----------
+    held : dask array (n, ...)
+        Row blocks from which `points` makes the points of a block.
+    points : callable
+    centers : (k, q) float64
+    weights : dask array (n,), optional
+    max_iter : int
+        Passes at most.
+    limit : float
+        Stop when the centres move by no more, squared and summed.
+
+    Returns
+    -------
+    Centers
+        Those by which the last pass assigned, not the ones to which they would move next: so their order, their
+        inertia and which of them have rows are exact, and a final assignment gives the same labels.
+
+    Notes
+    -----
+    A task holds the block, its points (n', q) and the labels: block bytes + 8 n' q + 4 n', and a partial result of
+    8 k (q + 3) bytes. Partial results are summed in block order by a tree of fixed shape.
+    """
+    n_iter = 0
+    while True:
+        task = partial(_lloyd_block, points=points, centers=centers)
+        (found,) = compute(reduce_blocks(task, _combine_passes, held, name=name, weights=weights))
+        n_iter += 1
+        moved = _moved(centers, found)
+        if n_iter >= max_iter or ((moved - centers) ** 2).sum() <= limit:
+            return _ordered(centers, found, n_iter)
+        centers = moved
+
+
+def _lloyd_block(
+    block: NDArray[Any],
+    points: Points,
+    centers: NDArray[np.float64],
+    weights: NDArray[np.float64] | None = None,
+) -> dict[str, Any]:
+    values, rows = points(block)
+    found, _ = _pass(values, _block_weights(weights, rows), centers)
+    if rows is not None:  # numbers within the points -> within the block
+        taken = found["first"] < len(values)
+        found["first"][taken] = rows[found["first"][taken]]
+        found["first"][~taken] = len(block)
+        found["rows"] = len(block)
+    return found
+
+
+def _block_weights(weights: NDArray[np.float64] | None, rows: NDArray[np.intp] | None) -> NDArray[np.float64]:
+    if weights is None:
+        return _NO_WEIGHTS
+    column = weights[:, 0] if weights.ndim == 2 else weights
+    return np.ascontiguousarray(column if rows is None else column[rows], np.float64)
+
+
+def _combine_passes(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    total = {key: np.copy(value) if isinstance(value, np.ndarray) else value for key, value in parts[0].items()}
+    for part in parts[1:]:
+        absent = total["first"] >= total["rows"]
+        total["first"][absent] = part["first"][absent] + total["rows"]
+        for key in ("rows", "sums", "masses", "inertia"):
+            total[key] = total[key] + part[key]
+    return total
+
+
+def parallel_starts(
+    held: da.Array,
+    points: Points,
+    first: NDArray[np.float64],
+    n_clusters: int,
+    root: int,
+    weights: da.Array | None = None,
+) -> NDArray[np.float64]:
+    """Starts by k-means|| over all rows.
+
+    Parameters
+    ----------
+    held, points, weights
+        As in `lloyd_over_blocks`.
+    first : (1, q)
+        The first candidate.
+    n_clusters : int
+    root : int
+        Root seed; a row's random number depends on it, the round, and the row's block and place.
+
+    Returns
+    -------
+    (k', q) float64, k' <= k
+
+    Notes
+    -----
+    Bahmani, Moseley, Vattani, Kumar, Vassilvitskii, VLDB 2012. Departure: a round draws exactly 2 k rows without
+    replacement with probability in proportion to weight * sqdist, by the keys of Efraimidis and Spirakis (2006),
+    instead of a Bernoulli draw a row; this needs one pass a round, not two. Then one pass weighs the candidates, which
+    are reclustered in memory.
+    """
+    candidates = np.asarray(first, np.float64)
+    n_draws = PARALLEL_FACTOR * n_clusters
+    for number in range(PARALLEL_ROUNDS):
+        task = partial(_draw_block, points=points, candidates=candidates, n_draws=n_draws, seed=(root, number))
+        drawn = compute(map_to_objects(task, held, name="dc-draw", weights=weights))[0]
+        keys = np.concatenate([part["keys"] for part in drawn])
+        rows = np.concatenate([part["rows"] for part in drawn])
+        best = np.argsort(-keys, kind="stable")[:n_draws]
+        if len(best) == 0:
+            break  # every row is a candidate already
+        candidates = np.concatenate([candidates, rows[best]])
+    task = partial(_lloyd_block, points=points, centers=candidates)
+    (found,) = compute(reduce_blocks(task, _combine_passes, held, name="dc-weigh", weights=weights))
+    masses = found["masses"]
+    starts = center_starts(candidates, n_clusters, stream(root, "recluster"), masses)
+    return lloyd_in_memory(candidates, starts, masses)[0].centers
+
+
+def _draw_block(
+    block: NDArray[Any],
+    number: int,
+    points: Points,
+    candidates: NDArray[np.float64],
+    n_draws: int,
+    seed: tuple[int, int],
+    weights: NDArray[np.float64] | None = None,
+) -> dict[str, Any]:
+    values, rows = points(block)
+    root, round_number = seed
+    uniforms = stream(root, "k-means||", round_number, number).random(len(block))
+    sqdist = np.full(len(values), np.inf)
+    nearest = assign_rows(values, candidates)
+    for c in np.unique(nearest):
+        members = nearest == c
+        closest = np.full(int(members.sum()), np.inf)
+        closest_sqdist(values[members], candidates[c], closest)
+        sqdist[members] = closest
+    mass = sqdist if weights is None else sqdist * _block_weights(weights, rows)
+    drawn = uniforms if rows is None else uniforms[rows]
+    able = np.flatnonzero(mass > 0)
+    keys = np.log1p(-drawn[able]) / mass[able]  # log of u ** (1 / mass), u in (0, 1]
+    best = np.argsort(-keys, kind="stable")[:n_draws]
+    return {"keys": keys[best], "rows": values[able[best]].astype(np.float64)}

@@ -1,0 +1,1 @@
+"""Where and how stages run: execution, stage boundaries, forecast, progress, seeds, threads."""

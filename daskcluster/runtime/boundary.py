@@ -1,0 +1,271 @@
+"""Stage boundaries: where the product of a stage is held, in memory, in a scratch store or in a named store."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import uuid
+import weakref
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+
+from ..errors import StorageMismatchError
+from ..io.zarr import atomic_path, local_path
+from ..typing import PathInput, Seed
+from .execution import active_client, compute, map_to_objects, persist
+from .seeding import root_seed
+
+__all__ = ["Boundary", "budget_bytes"]
+
+FORMAT = 1
+_KEY_FILE = "daskcluster.json"
+
+
+def budget_bytes() -> int:
+    """Bytes that one fit may hold in memory: dask's setting ``daskcluster.memory-budget``, else 128 MiB."""
+    return int(dask.utils.parse_bytes(dask.config.get("daskcluster.memory-budget", "128 MiB")))
+
+
+class Boundary:
+    """Holds what stages produce.
+
+    Parameters
+    ----------
+    storage : path, optional
+        Folder of the named store. None holds the products in memory up to `budget_bytes`, else in a scratch store under
+        dask's ``temporary-directory`` that goes when the last array over it goes. On a distributed cluster they are
+        held by the workers, which spill to their own disks.
+    method, parameters : str, dict
+        What decides the products besides the data.
+    random_state : int, RandomState, Generator or None
+        Gives the root seed, `seed`; None takes that of the named store if it has products.
+
+    Raises
+    ------
+    StorageMismatchError
+        If the named store holds products of another method or other parameters.
+    ValueError
+        If `storage` is something else than a store made here, or an empty or new folder.
+
+    Notes
+    -----
+    A named store is a folder with one JSON file, the key, and one Zarr group a product. A product is written under a
+    hidden name and renamed when it is complete (`io.zarr.atomic_path`), so at any moment every visible product is
+    whole, whatever killed the run.
+    """
+
+    def __init__(self, storage: PathInput | None, method: str, parameters: dict[str, Any], random_state: Seed) -> None:
+        self.folder = None if storage is None else local_path(storage)
+        self._scratch: _ScratchFolder | None = None
+        stored = None if self.folder is None else _read_key(self.folder)
+        self.seed = root_seed(random_state) if stored is None or random_state is not None else int(stored["seed"])
+        self.key = {"format": FORMAT, "method": method, "parameters": _as_json(parameters), "seed": self.seed}
+        if stored is not None:
+            self._check_key(stored)
+
+    @property
+    def named(self) -> bool:
+        """Whether the products go to a named store."""
+        return self.folder is not None
+
+    def _check_key(self, stored: dict[str, Any]) -> None:
+        for name in self.key:
+            given, found = self.key[name], stored.get(name)
+            if isinstance(given, dict) and isinstance(found, dict):
+                differ = sorted(k for k in given.keys() | found.keys() if given.get(k) != found.get(k))
+                what = ", ".join(f"{k}={found.get(k)!r} there and {given.get(k)!r} here" for k in differ)
+            else:
+                differ = [name] if given != found else []
+                what = f"{found!r} there and {given!r} here"
+            if differ:
+                raise StorageMismatchError(
+                    f"storage {str(self.folder)!r} was made with other {name} ({what}); "
+                    "give the same ones, another storage, or remove the folder"
+                )
+
+    def open(self, fingerprint: str) -> None:
+        """Bind the named store to the input's fingerprint.
+
+        Raises
+        ------
+        StorageMismatchError
+            If the store was made from other data.
+        """
+        if self.folder is None:
+            return
+        self.key["input"] = fingerprint
+        stored = _read_key(self.folder)
+        if stored is not None and stored.get("input") != fingerprint:
+            raise StorageMismatchError(
+                f"storage {str(self.folder)!r} was made from other data; give the same data, another storage, "
+                "or remove the folder"
+            )
+        if stored is None:
+            with atomic_path(self.folder / _KEY_FILE) as temporary:
+                temporary.write_text(json.dumps(self.key, indent=1, sort_keys=True))
+
+    def small(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """A product of small arrays and numbers: from the named store if it is there, else made and kept there."""
+        if self.folder is None:
+            return make()
+        path = self.folder / name
+        if not path.exists():
+            product = make()
+            with atomic_path(path) as temporary:
+                group = zarr.open_group(temporary, mode="w")
+                scalars = {}
+                for key, value in product.items():
+                    if isinstance(value, np.ndarray):
+                        group.create_array(key, data=value)
+                    else:
+                        scalars[key] = value
+                group.attrs["values"] = scalars
+        group = zarr.open_group(path, mode="r")
+        attributes: dict[str, Any] = group.attrs.asdict()
+        return {**attributes["values"], **{key: np.asarray(array[...]) for key, array in group.arrays()}}
+
+    def rows(
+        self, name: str, array: da.Array, summarize: Callable[..., dict[str, Any]] | None = None
+    ) -> tuple[da.Array, list[dict[str, Any]]]:
+        """A product with one entry a row, computed now and held.
+
+        Parameters
+        ----------
+        name : str
+        array : dask array (n, ...)
+            Lazy; chunked by rows into equal blocks but the last.
+        summarize : callable, optional
+            (block, number) -> small dict, computed in the same tasks.
+
+        Returns
+        -------
+        held : dask array
+            Equal to `array`, read from where it is held.
+        summaries : list of dict
+            One a block, in block order.
+
+        Notes
+        -----
+        A task that writes holds its block and nothing else; chunks of the store are the row blocks, so no two tasks
+        write the same chunk.
+        """
+        task = partial(_summary, summarize=summarize)
+        if self.folder is not None:
+            path = self.folder / name
+            if not path.exists():
+                with atomic_path(path) as temporary:
+                    self._write(temporary, array, task)
+            return _open_rows(path, array)
+        n_bytes = array.nbytes
+        if active_client() is not None or n_bytes <= budget_bytes():
+            summaries = map_to_objects(task, array, name=f"dc-{name}-sum")
+            if summarize is None:
+                return persist(array)[0], []
+            held, summaries = persist(array, summaries)
+            return held, list(compute(summaries)[0])
+        owner = self._scratch_folder()
+        self._write(owner.path / name, array, task)
+        return _open_rows(owner.path / name, array, owner)
+
+    def _write(self, path: Path, array: da.Array, task: Callable[..., dict[str, Any]]) -> None:
+        group = zarr.open_group(path, mode="w")
+        # Written once and read a few times from the page cache: a codec would cost more than it saves.
+        target = group.create_array(
+            "rows",
+            shape=array.shape,
+            dtype=array.dtype,
+            chunks=array.chunksize,
+            compressors=None,
+            filters=None,
+        )
+        writer = partial(_write_block, target=target, size=array.chunksize[0], task=task)
+        group.attrs["summaries"] = list(compute(map_to_objects(writer, array, name=f"dc-{path.name}"))[0])
+
+    def _scratch_folder(self) -> _ScratchFolder:
+        if self._scratch is None:
+            self._scratch = _ScratchFolder()
+        return self._scratch
+
+
+class _ScratchFolder:
+    """A folder under dask's ``temporary-directory`` that lives as long as this object."""
+
+    def __init__(self) -> None:
+        where = dask.config.get("temporary-directory", None)
+        if where is not None:
+            os.makedirs(where, exist_ok=True)
+        self.path = Path(tempfile.mkdtemp(prefix="daskcluster-", dir=where))
+        weakref.finalize(self, shutil.rmtree, str(self.path), ignore_errors=True)
+
+
+class _Held:
+    """A stored product as dask reads it: keeps the scratch folder in this process, and is a plain array elsewhere."""
+
+    def __init__(self, array: Any, owner: _ScratchFolder | None) -> None:
+        self.array = array
+        self.owner = owner
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+
+    def __getitem__(self, index: Any) -> NDArray[Any]:
+        return np.asarray(self.array[index])
+
+    def __reduce__(self) -> Any:
+        return _Held, (self.array, None)
+
+
+def _open_rows(
+    path: Path, like: da.Array, owner: _ScratchFolder | None = None
+) -> tuple[da.Array, list[dict[str, Any]]]:
+    group = zarr.open_group(path, mode="r")
+    held = _Held(group["rows"], owner)
+    array = da.from_array(held, chunks=like.chunks, name=f"dc-held-{uuid.uuid4().hex}", asarray=False)
+    attributes: dict[str, Any] = group.attrs.asdict()
+    return array, attributes["summaries"]
+
+
+def _summary(block: NDArray[Any], number: int, summarize: Callable[..., dict[str, Any]] | None) -> dict[str, Any]:
+    return {} if summarize is None else summarize(block)
+
+
+def _write_block(
+    block: NDArray[Any], number: int, target: zarr.Array[Any], size: int, task: Callable[..., dict[str, Any]]
+) -> dict[str, Any]:
+    target[number * size : number * size + len(block)] = block
+    return task(block, number=number)
+
+
+def _read_key(folder: Path) -> dict[str, Any] | None:
+    """The key of a named store; None for a folder that is new or empty."""
+    file = folder / _KEY_FILE
+    if file.is_file():
+        try:
+            key = json.loads(file.read_text())
+        except ValueError as error:
+            raise ValueError(f"storage {str(folder)!r}: its {_KEY_FILE} cannot be read: {error}") from error
+        return dict(key)
+    if folder.exists() and (not folder.is_dir() or any(not _is_leftover(item) for item in folder.iterdir())):
+        raise ValueError(f"storage must be a store made by daskcluster, or an empty or new folder, got {str(folder)!r}")
+    return None
+
+
+def _as_json(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as they come back from JSON; arrays by their content."""
+    plain = {
+        key: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        for key, value in parameters.items()
+    }
+    return dict(json.loads(json.dumps(plain, default=repr)))
+
+
+def _is_leftover(path: Path) -> bool:
+    return path.name.startswith(f".{_KEY_FILE}.partial")

@@ -1,0 +1,224 @@
+"""The only place where the library computes: on the scheduler that is active, under one BLAS thread."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+from . import progress
+from .threads import one_blas_thread
+
+__all__ = [
+    "active_client",
+    "compute",
+    "map_rows",
+    "map_to_objects",
+    "persist",
+    "reduce_blocks",
+    "runs_in_process",
+]
+
+#: Partial results that one task of a tree reduction combines.
+FAN_IN = 8
+
+
+def active_client() -> Any | None:
+    """The distributed client whose scheduler dask would use now, or None for a local scheduler."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import Client
+
+    get = dask.base.get_scheduler()
+    owner = getattr(get, "__self__", None)
+    return owner if isinstance(owner, Client) else None
+
+
+def runs_in_process() -> bool:
+    """Whether tasks run in this process, so that they see its memory."""
+    client = active_client()
+    if client is not None:
+        return bool(getattr(client.cluster, "processes", True) is False)
+    get = dask.base.get_scheduler()
+    return get is None or "multiprocessing" not in getattr(get, "__module__", "")
+
+
+def compute(*collections: Any) -> tuple[Any, ...]:
+    """``dask.compute`` on the active scheduler, reporting to the current stage."""
+    return _run(dask.compute, collections)
+
+
+def persist(*collections: Any) -> tuple[Any, ...]:
+    """``dask.persist`` on the active scheduler, reporting to the current stage; returns when the work is done."""
+    return _run(dask.persist, collections)
+
+
+def _run(action: Callable[..., tuple[Any, ...]], collections: tuple[Any, ...]) -> tuple[Any, ...]:
+    client = active_client()
+    with one_blas_thread(), warnings.catch_warnings():
+        # NumPy input travels inside the task graph: the caller chose that, and it is documented.
+        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+        if client is None:
+            with progress.watch_local():
+                return action(*collections)
+        from distributed import wait
+
+        persisted = dask.persist(*collections)
+        with progress.watch_distributed(client, persisted):
+            wait(persisted)
+        return persisted if action is dask.persist else dask.compute(*persisted)
+
+
+class _Task:
+    """A block function as a task: one BLAS thread, and nothing computed for dask's empty trial blocks."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, block: Any, **kwargs: Any) -> Any:
+        with one_blas_thread():
+            return self.function(block, **kwargs)
+
+    def __dask_tokenize__(self) -> Any:
+        from dask.base import normalize_token
+
+        return ("daskcluster-task", normalize_token(self.function))
+
+
+def map_rows(
+    function: Callable[..., Any],
+    blocks: da.Array,
+    *,
+    name: str,
+    columns: int | None,
+    dtype: Any,
+    numbered: bool = False,
+    **kwargs: Any,
+) -> da.Array:
+    """Apply a block function to every row block: (rows, ...) -> (rows, columns), or (rows,) when `columns` is None.
+
+    Parameters
+    ----------
+    name : str
+        Prefix of the task names, as a dashboard shows it.
+    numbered : bool
+        Give the function the block's number as well, as `number`.
+    **kwargs
+        Handed to the function; a ``dask.delayed`` value travels once, not with every task.
+    """
+    if columns is None:
+        shape: dict[str, Any] = {"drop_axis": 1} if blocks.ndim == 2 else {}
+        meta = np.empty((0,), dtype)
+    else:
+        shape = {"chunks": (blocks.chunks[0], (columns,))}
+        meta = np.empty((0, 0), dtype)
+    task: Any = partial(_numbered, _Task(function)) if numbered else _Task(function)
+    return blocks.map_blocks(task, token=name, dtype=dtype, meta=meta, **shape, **kwargs)
+
+
+def _numbered(function: Callable[..., Any], block: Any, block_id: tuple[int, ...] = (0,), **kwargs: Any) -> Any:
+    return function(block, number=block_id[0], **kwargs)
+
+
+def map_to_objects(
+    function: Callable[..., dict[str, Any]],
+    blocks: da.Array,
+    *,
+    name: str,
+    weights: da.Array | None = None,
+    **kwargs: Any,
+) -> da.Array:
+    """Apply a block function that returns a small dict: -> (n_blocks,) object array, for `compute` in block order.
+
+    The function takes the block's number as `number`, and the block's `weights` (rows, 1) when these are given.
+    """
+    others = [] if weights is None else [weights[:, None]]
+    return da.map_blocks(
+        partial(_boxed, _Task(function)),
+        blocks,
+        *others,
+        token=name,
+        dtype=object,
+        meta=np.empty((0,), object),
+        drop_axis=1 if blocks.ndim == 2 else None,
+        chunks=((1,) * blocks.numblocks[0],),
+        **kwargs,
+    )
+
+
+def _boxed(
+    function: Callable[..., Any],
+    block: Any,
+    weights: Any = None,
+    block_id: tuple[int, ...] = (0,),
+    **kwargs: Any,
+) -> Any:
+    if weights is not None:
+        kwargs["weights"] = weights
+    box = np.empty(1, object)
+    box[0] = function(block, number=block_id[0], **kwargs)
+    return box
+
+
+def reduce_blocks(
+    function: Callable[..., Any],
+    combine: Callable[[list[Any]], Any],
+    blocks: da.Array,
+    *,
+    name: str,
+    weights: da.Array | None = None,
+) -> da.Array:
+    """Reduce row blocks by a tree of fixed shape: chunk results are combined in block order, `FAN_IN` at a time.
+
+    Parameters
+    ----------
+    function : callable
+        block -> partial result, a dict; called with `weights` (rows, 1) as well when these are given.
+    combine : callable
+        List of partial results in block order -> partial result.
+
+    Returns
+    -------
+    0-d dask array whose value is the combined dict.
+
+    Notes
+    -----
+    At most ``FAN_IN`` partial results of each level of one branch are needed at a time.
+    """
+    return da.reduction(
+        blocks,
+        chunk=partial(_reduce_chunk, _Task(function)),
+        combine=partial(_reduce_combine, combine),
+        aggregate=partial(_reduce_combine, combine),
+        axis=tuple(range(blocks.ndim)),
+        concatenate=False,
+        split_every={axis: FAN_IN if axis == 0 else 2 for axis in range(blocks.ndim)},
+        name=name,
+        dtype=object,
+        meta=np.empty((), object),
+        weights=None if weights is None else weights[:, None],
+    )
+
+
+def _reduce_chunk(function: Callable[..., Any], block: Any, weights: Any = None, *, axis: Any, keepdims: Any) -> Any:
+    if block.size == 0:
+        return block  # dask tries an empty block to learn the type
+    return function(block) if weights is None else function(block, weights=weights)
+
+
+def _reduce_combine(combine: Callable[[list[Any]], Any], partials: Any, axis: Any, keepdims: Any) -> Any:
+    return combine(list(_flatten(partials)))
+
+
+def _flatten(nested: Any) -> Any:
+    if isinstance(nested, list):
+        for item in nested:
+            yield from _flatten(item)
+    else:
+        yield nested

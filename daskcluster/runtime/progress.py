@@ -1,0 +1,165 @@
+"""Progress by named stages: bars in a terminal and in a notebook, a plain log line per stage otherwise."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Any
+
+from dask.callbacks import Callback
+
+__all__ = ["Progress", "watch_distributed", "watch_local"]
+
+logger = logging.getLogger("daskcluster")
+
+_current: ContextVar[_Stage | None]
+
+
+class _Stage:
+    """One running stage: tasks done and total, drawn by an optional rich bar."""
+
+    def __init__(self, name: str, bars: Any | None) -> None:
+        self.name = name
+        self.bars = bars
+        self.bar = bars.add_task(name, total=None) if bars is not None else None
+        self.done = 0
+        self.total = 0
+        self.lock = threading.Lock()
+
+    def add(self, n_tasks: int) -> None:
+        """Announce tasks."""
+        with self.lock:
+            self.total += n_tasks
+            self._draw()
+
+    def advance(self, n_tasks: int = 1) -> None:
+        """Report finished tasks."""
+        with self.lock:
+            self.done += n_tasks
+            self._draw()
+
+    def show(self, done: int, total: int) -> None:
+        """Report both numbers at once."""
+        with self.lock:
+            self.done, self.total = done, max(total, 1)
+            self._draw()
+
+    def _draw(self) -> None:
+        if self.bars is not None:
+            self.bars.update(self.bar, completed=self.done, total=self.total)
+
+
+_current = ContextVar("daskcluster_stage", default=None)
+
+
+class Progress:
+    """Reports the stages of one fit.
+
+    Parameters
+    ----------
+    verbose : bool
+        Draw bars on stderr where that is a terminal or a notebook, else write a line per stage. Without it a line per
+        stage goes to the logger ``daskcluster`` at level INFO, where an application can pick it up.
+    """
+
+    def __init__(self, verbose: bool) -> None:
+        self.verbose = verbose
+        self._bars: Any | None = None
+        self._handler: logging.Handler | None = None
+        self._level = logger.level
+
+    def __enter__(self) -> Progress:
+        if self.verbose:
+            self._bars = _make_bars()
+            if self._bars is not None:
+                self._bars.start()
+            else:
+                self._handler = logging.StreamHandler(sys.stderr)
+                self._handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s", "%H:%M:%S"))
+                logger.addHandler(self._handler)
+                logger.setLevel(logging.INFO)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+        if self._handler is not None:
+            logger.removeHandler(self._handler)
+            logger.setLevel(self._level)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Name the work inside."""
+        stage = _Stage(name, self._bars)
+        token = _current.set(stage)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            _current.reset(token)
+            stage.add(max(1, stage.done) - stage.total)
+            stage.advance(stage.total - stage.done)
+        logger.info("%s: %.2f s", name, time.perf_counter() - start)
+
+
+def _make_bars() -> Any | None:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter):
+        return None
+    return Progress(
+        TextColumn("{task.description:<24}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+
+
+class _CountTasks(Callback):
+    def __init__(self, stage: _Stage) -> None:
+        super().__init__(start_state=self._begin, posttask=self._end)
+        self._stage = stage
+
+    def _begin(self, dsk: Any, state: dict[str, Any]) -> None:
+        self._stage.add(len(state["ready"]) + len(state["waiting"]))
+
+    def _end(self, *arguments: Any) -> None:
+        self._stage.advance()
+
+
+def watch_local() -> Any:
+    """Context in which tasks of a local scheduler are counted for the current stage."""
+    stage = _current.get()
+    return nullcontext() if stage is None or stage.bars is None else _CountTasks(stage)
+
+
+@contextmanager
+def watch_distributed(client: Any, collections: Any) -> Iterator[None]:
+    """Context in which tasks of a distributed scheduler are counted for the current stage."""
+    stage = _current.get()
+    if stage is None or stage.bars is None:
+        yield
+        return
+    watched = stage
+    from distributed.client import futures_of
+    from distributed.diagnostics.progressbar import ProgressBar
+
+    class Watch(ProgressBar):
+        def _draw_bar(self, remaining: int, all: int, **kwargs: Any) -> None:
+            watched.show(all - remaining, all)
+
+        def _draw_stop(self, **kwargs: Any) -> None:
+            pass
+
+    keys = {future.key for future in futures_of(collections)}
+    watch = Watch(keys, scheduler=client.scheduler.address)
+    client.loop.add_callback(watch.listen)
+    yield
