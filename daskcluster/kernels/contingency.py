@@ -56,12 +56,12 @@ def contingency_chunk(labels_true: Array, labels_pred: Array) -> PairCounts:
 
     Notes
     -----
-    Integers whose ranges span a table of at most ``max(n, SLICE_ROWS)`` entries are counted in place,
+    Integers whose ranges span a table of at most ``max(8 n, SLICE_ROWS)`` entries are counted in place,
     without sorting: O(n). Everything else (gaps, huge values, strings) is sorted: O(n log n). Memory O(n) in
     both cases.
     """
     true_range, pred_range = _integer_range(labels_true), _integer_range(labels_pred)
-    if true_range and pred_range and true_range[1] * pred_range[1] <= max(len(labels_true), SLICE_ROWS):
+    if true_range and pred_range and true_range[1] * pred_range[1] <= max(8 * len(labels_true), SLICE_ROWS):
         return _count_in_place(labels_true, labels_pred, true_range, pred_range)
     values_true, codes_true = np.unique(labels_true, return_inverse=True)
     values_pred, codes_pred = np.unique(labels_pred, return_inverse=True)

@@ -1,0 +1,475 @@
+"""Pictures of labels, eigenvalues and tables; matplotlib is imported when one is drawn.
+
+Every function takes the axes to draw on, or makes a figure, and returns the axes. Nothing is sampled: what
+does not fit into a scatter plot is counted on a grid, chunk by chunk, and the title says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+
+from .kernels.contingency import PairCounts, contingency_chunk, contingency_combine
+from .metrics.contingency import (
+    Opened,
+    align_rows,
+    check_labels,
+    count_labels,
+    count_pairs,
+    dense_table,
+    open_input,
+    reduce_rows,
+)
+from .runtime.execution import compute
+from .typing import Array, ArrayInput
+from .validation import check_integer
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_cluster_sizes", "plot_contingency", "plot_eigenvalues", "plot_labels"]
+
+#: Colours that are told apart on white: nine usual ones, then the farthest from all before in OKLab.
+PALETTE = [
+    "#1f77b4",
+    "#ff7f0e",
+    "#2ca02c",
+    "#d62728",
+    "#9467bd",
+    "#8c564b",
+    "#e377c2",
+    "#17becf",
+    "#bcbd22",
+    "#004e21",
+    "#430b9b",
+    "#6f0059",
+    "#43e99b",
+    "#a6b1ff",
+    "#59856f",
+    "#434364",
+    "#7a0000",
+    "#bc2c7a",
+    "#647aff",
+    "#9b7a00",
+    "#d37a7a",
+    "#90bc90",
+    "#00a6ff",
+    "#debcb1",
+]
+#: Colour of rows that belong to no cluster, label -1.
+UNLABELED = "#b8b8b8"
+#: Legends and marks on every cluster are drawn up to so many clusters.
+MOST_NAMED = 20
+#: Cells of a histogram along the longer side.
+CELLS = 400
+#: Rows of an array in memory that are counted at a time.
+BLOCK_ROWS = 2**20
+
+
+def plot_labels(X: ArrayInput, labels: ArrayInput, *, ax: Axes | None = None, max_scatter_rows: int = 200_000) -> Axes:
+    """Draw the rows in the plane of their first two features, coloured by label.
+
+    Parameters
+    ----------
+    X : array-like (n, d), dask array, zarr.Array, or path of a Zarr array
+        Real numbers, d >= 2. The axes tell which features are drawn if there are more than two.
+    labels : array-like (n,), dask array, zarr.Array, or path of a Zarr array
+        As in `metrics.contingency_matrix`. Label -1, "no cluster", is grey.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    max_scatter_rows : int
+        Up to so many rows each is a point. More are counted on a grid: the colour of a cell is the mean of
+        its rows' colours, its strength grows with the logarithm of their number.
+
+    Returns
+    -------
+    matplotlib Axes
+        The title says how many rows are shown, and how. Rows with NaN or infinity are left out, and counted
+        there.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If shapes do not fit each other or d < 2, and for labels as `metrics.contingency_matrix`.
+
+    Notes
+    -----
+    On the active dask scheduler for chunked input. A scatter plot brings two columns of all rows into
+    memory; the grid takes two passes (range, then counts), O(chunk + cells) a task. A label has the same
+    colour in every picture if labels are small non-negative integers.
+    """
+    max_scatter_rows = check_integer("max_scatter_rows", max_scatter_rows, minimum=0)
+    rows, row_labels = _opened_rows(X, labels)
+    axes = ax if ax is not None else _new_axes(6.4, 5.6)
+    n_samples, n_features = int(rows.shape[0]), int(rows.shape[1])
+    if n_samples <= max_scatter_rows:
+        drawn, names = _scatter(axes, rows, row_labels)
+        note = "every row a point"
+    else:
+        drawn, names, cells = _histogram(axes, rows, row_labels)
+        note = f"counted on {cells[0]} x {cells[1]} cells"
+    title = f"{drawn:,} rows in {_clusters(names)}, {note}"
+    if drawn < n_samples:
+        title += f"\nrows with NaN or infinity, not drawn: {n_samples - drawn:,}"
+    of = f" of {n_features}" if n_features > 2 else ""
+    axes.set(title=title, xlabel=f"feature 0{of}", ylabel=f"feature 1{of}")
+    axes.set_aspect("equal")
+    _add_legend(axes, names)
+    return axes
+
+
+def plot_eigenvalues(estimator_or_values: Any, ax: Axes | None = None) -> Axes:
+    """Draw eigenvalues in their order, and mark the largest gap between neighbours.
+
+    Parameters
+    ----------
+    estimator_or_values : fitted estimator or array-like (m,)
+        An estimator with `eigenvalues_`; or the values, ascending as those of a Laplacian or descending as
+        those of an affinity.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+        The title names the number of eigenvalues before the gap, an estimate of the number of clusters. A
+        dashed line stands after the estimator's own `n_clusters_`.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    TypeError
+        If an estimator has no `eigenvalues_`.
+    ValueError
+        If there is no eigenvalue, or one is not finite.
+    """
+    values = _eigenvalues_of(estimator_or_values)
+    axes = ax if ax is not None else _new_axes(6.4, 4.0)
+    from matplotlib.ticker import MaxNLocator
+
+    order = np.arange(1, len(values) + 1)
+    axes.plot(order, values, color="#9a9a9a", linewidth=1, zorder=1)
+    axes.scatter(order, values, s=22, color=PALETTE[0], zorder=2)
+    title = f"{len(values)} eigenvalue{'s' * (len(values) != 1)}"
+    if len(values) > 1:
+        gaps = np.abs(np.diff(values))
+        before = int(np.argmax(gaps)) + 1
+        axes.axvspan(before, before + 1, color=PALETTE[1], alpha=0.18, linewidth=0, zorder=0)
+        title += f"; largest gap, {gaps[before - 1]:.3g}, after the first {before}"
+    n_clusters = getattr(estimator_or_values, "n_clusters_", None)
+    if n_clusters is not None:
+        axes.axvline(
+            n_clusters + 0.5, color="#444444", linestyle="--", linewidth=1, label=f"n_clusters_ = {n_clusters}"
+        )
+        axes.legend(frameon=False)
+    axes.set(title=title, xlabel="number of the eigenvalue", ylabel="eigenvalue")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def plot_cluster_sizes(labels: ArrayInput, ax: Axes | None = None) -> Axes:
+    """Draw how many rows every cluster has.
+
+    Parameters
+    ----------
+    labels : array-like (n,), dask array, zarr.Array, or path of a Zarr array
+        As in `metrics.contingency_matrix`; one pass. Label -1, "no cluster", is grey.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+        One bar a label, in the order of the labels; more than 60 are drawn as one line, by descending size.
+        The scale is logarithmic if the largest cluster is over 100 times the smallest.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If there are no labels, and as `metrics.contingency_matrix`.
+    """
+    values, counts = count_labels(labels)
+    if not len(counts):
+        raise ValueError("labels is empty: there is no cluster to draw")
+    axes = ax if ax is not None else _new_axes(min(12.0, max(4.8, 1.2 + 0.38 * min(len(counts), 60))), 4.0)
+    if len(counts) <= 60:
+        places = np.arange(len(counts))
+        bars = axes.bar(places, counts, color=_colors(values), width=0.8)
+        axes.set_xticks(places, [str(value) for value in values], rotation=90 if _is_long(values) else 0)
+        axes.set_xlabel("label")
+        if len(counts) <= MOST_NAMED:
+            axes.bar_label(bars, [_short(count) for count in counts], fontsize="small", padding=2)
+            axes.margins(y=0.1)
+    else:
+        axes.plot(np.arange(1, len(counts) + 1), np.sort(counts)[::-1], color=PALETTE[0])
+        axes.set_xlabel("clusters by descending size")
+    if counts.max() > 100 * counts.min():
+        axes.set_yscale("log")
+    title = f"{counts.sum():,} rows in {_clusters(values)}, sizes {counts.min():,} to {counts.max():,}"
+    axes.set(title=title, ylabel="rows")
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def plot_contingency(labels_true: ArrayInput, labels_pred: ArrayInput, ax: Axes | None = None) -> Axes:
+    """Draw the contingency table of two labelings, with the clusters in the order of the classes they match.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like (n,), dask array, zarr.Array, or path of a Zarr array
+        As in `metrics.contingency_matrix`; one pass.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+        Darkness is the share of the row's class, so that small classes show; the numbers, drawn in tables of
+        up to 15 by 15, are rows. Columns are ordered by the best one-to-one matching
+        (`metrics.clustering_accuracy`): agreement is on the diagonal.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If there are no rows, and as `metrics.contingency_matrix`.
+    """
+    pairs = count_pairs(labels_true, labels_pred)
+    table = dense_table(pairs)
+    if not table.size:
+        raise ValueError("labels_true and labels_pred are empty: there is no table to draw")
+    order = _matching_order(table)
+    table, names_pred = table[:, order], pairs.values_pred[order]
+    n_true, n_pred = table.shape
+    axes = ax if ax is not None else _new_axes(*(min(10.0, max(4.0, 2.0 + 0.45 * n)) for n in (n_pred, n_true)))
+    shares = table / table.sum(axis=1, keepdims=True)
+    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, interpolation="nearest", aspect="auto")
+    axes.figure.colorbar(image, ax=axes, label="share of the class", fraction=0.05)
+    if max(n_true, n_pred) <= 15:
+        for i, j in np.argwhere(table > 0):
+            color = "white" if shares[i, j] > 0.55 else "#222222"
+            axes.text(j, i, _short(table[i, j]), ha="center", va="center", fontsize="small", color=color)
+    if n_true <= 40:
+        axes.set_yticks(np.arange(n_true), [str(value) for value in pairs.values_true])
+    if n_pred <= 40:
+        rotation = 90 if _is_long(names_pred) else 0
+        axes.set_xticks(np.arange(n_pred), [str(value) for value in names_pred], rotation=rotation)
+    axes.set(
+        title=f"{table.sum():,} rows, {n_true} classes by {n_pred} clusters",
+        xlabel="cluster (labels_pred)",
+        ylabel="class (labels_true)",
+    )
+    return axes
+
+
+# -- parts of pictures -------------------------------------------------------------------------------------
+
+
+def _new_axes(width: float, height: float) -> Axes:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install 'daskcluster[plot]'") from error
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def _scatter(axes: Axes, rows: Opened, labels: Opened) -> tuple[int, Array]:
+    """Draw every row; return how many are drawn, and the labels."""
+    if isinstance(rows, da.Array) or isinstance(labels, da.Array):
+        rows, labels = compute(rows[:, :2], labels)
+    points = np.asarray(rows[:, :2], np.float64)  # (n, 2)
+    named = check_labels("labels", np.asarray(labels))
+    finite = np.isfinite(points).all(axis=1)
+    points, named = points[finite], named[finite]
+    names, codes = np.unique(named, return_inverse=True)
+    # In row order a class that comes last would cover the others.
+    shuffled = np.random.default_rng(0).permutation(len(points))
+    axes.scatter(
+        points[shuffled, 0],
+        points[shuffled, 1],
+        s=float(np.clip(2e4 / max(1, len(points)), 0.4, 14.0)),
+        c=_colors(names)[codes[shuffled]],
+        linewidths=0,
+        rasterized=True,  # a vector file would have one object a row
+    )
+    return len(points), names
+
+
+def _histogram(axes: Axes, rows: Opened, labels: Opened) -> tuple[int, Array, tuple[int, int]]:
+    """Count rows on a grid; return how many are drawn, the labels, and the cells along x and y."""
+    low, high = _over_blocks(_range_chunk, _range_combine, rows, labels, name="dc-plot-range")
+    if not (low <= high).all():
+        raise ValueError("X has no row without NaN or infinity")
+    side = np.where(high > low, high - low, 1.0)
+    low, high = (low + high - 1.02 * side) / 2, (low + high + 1.02 * side) / 2
+    cells = np.maximum(1, np.round(CELLS * (high - low) / (high - low).max())).astype(int)
+    counted: PairCounts = _over_blocks(
+        _cells_chunk, contingency_combine, rows, labels, name="dc-plot-cells", low=low, high=high, cells=cells
+    )
+    names = counted.values_pred
+    pixels = counted.values_true[counted.rows]
+    total = np.bincount(pixels, counted.counts, minlength=int(cells.prod()))
+    image = np.zeros((total.size, 4))
+    for channel in range(3):
+        weighted = counted.counts * _colors(names)[counted.columns, channel]
+        image[:, channel] = np.bincount(pixels, weighted, minlength=total.size) / np.maximum(total, 1)
+    image[:, 3] = np.where(total > 0, 0.25 + 0.75 * np.log1p(total) / np.log1p(total.max()), 0.0)
+    axes.imshow(
+        image.reshape(cells[1], cells[0], 4),
+        origin="lower",
+        extent=(low[0], high[0], low[1], high[1]),
+        interpolation="nearest",
+    )
+    return int(counted.counts.sum()), names, (int(cells[0]), int(cells[1]))
+
+
+def _add_legend(axes: Axes, names: Array) -> None:
+    if len(names) > MOST_NAMED:
+        return
+    handles = [
+        axes.plot([], [], marker="o", linestyle="", markersize=6, color=color, label=str(name))[0]
+        for name, color in zip(names, _colors(names), strict=True)
+    ]
+    axes.legend(handles=handles, title="label", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+
+
+def _clusters(names: Array) -> str:
+    """Say how many clusters there are; label -1 is none."""
+    unlabeled = int(np.count_nonzero(_is_unlabeled(names)))
+    n_clusters = len(names) - unlabeled
+    return f"{n_clusters:,} cluster{'s' * (n_clusters != 1)}{' and -1' * unlabeled}"
+
+
+def _is_unlabeled(names: Array) -> NDArray[np.bool_]:
+    return np.asarray(names == -1) if names.dtype.kind in "if" else np.zeros(len(names), bool)
+
+
+def _colors(names: Array) -> NDArray[np.float64]:
+    """Colour (k, 3) of every label: by its value if labels are small and not negative, else by its rank."""
+    unlabeled = _is_unlabeled(names)
+    places = np.cumsum(~unlabeled) - 1
+    if names.dtype.kind in "biu":
+        numbered = names[~unlabeled].astype(object)
+        if numbered.size and numbered.min() >= 0 and numbered.max() < 10 * len(PALETTE):
+            places[~unlabeled] = numbered
+    chosen = [_rgb(UNLABELED) if none else _color(int(i)) for i, none in zip(places, unlabeled, strict=True)]
+    return np.array(chosen).reshape(-1, 3)
+
+
+def _color(place: int) -> tuple[float, float, float]:
+    """The palette, then the palette again in other lightness."""
+    turn, i = divmod(place, len(PALETTE))
+    red, green, blue = _rgb(PALETTE[i])
+    if turn == 0:
+        return red, green, blue
+    strength = 0.75 ** ((turn + 1) // 2)
+    target = float(turn % 2)  # towards white, then towards black
+    red, green, blue = (target + (value - target) * strength for value in (red, green, blue))
+    return red, green, blue
+
+
+def _rgb(code: str) -> tuple[float, float, float]:
+    return int(code[1:3], 16) / 255, int(code[3:5], 16) / 255, int(code[5:7], 16) / 255
+
+
+def _short(count: int) -> str:
+    """A count in at most four figures: 950, 12.3k, 4.56M."""
+    value = float(count)
+    for suffix in ("", "k", "M", "G"):
+        if value < 999.5 or suffix == "G":
+            break
+        value /= 1000
+    return f"{count}" if suffix == "" else f"{value:.3g}{suffix}"
+
+
+def _is_long(names: Array) -> bool:
+    return max(len(str(name)) for name in names) > 3
+
+
+# -- numbers -----------------------------------------------------------------------------------------------
+
+
+def _opened_rows(X: ArrayInput, labels: ArrayInput) -> tuple[Opened, Opened]:
+    """X with two columns or more and its labels: both in memory, or dask arrays with the same row chunks."""
+    rows, row_labels = open_input("X", X, n_axes=2), open_input("labels", labels, n_axes=1)
+    if rows.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold real numbers, got dtype {rows.dtype}")
+    if rows.shape[1] < 2:
+        raise ValueError(f"X must have two features or more to be drawn in the plane, got shape {rows.shape}")
+    if isinstance(rows, np.ndarray) and isinstance(row_labels, np.ndarray) and len(rows) == len(row_labels):
+        return rows, row_labels
+    blocks, block_labels = align_rows(("X", rows), ("labels", row_labels))
+    return blocks, block_labels
+
+
+def _over_blocks(
+    function: Callable[..., Any],
+    combine: Callable[[list[Any]], Any],
+    rows: Opened,
+    labels: Opened,
+    name: str,
+    **kwargs: Any,
+) -> Any:
+    """Reduce the rows and labels block by block, where they are."""
+    if isinstance(rows, da.Array) and isinstance(labels, da.Array):
+        return reduce_rows(function, combine, rows[:, :2], labels, name=name, **kwargs)
+    steps = (slice(start, start + BLOCK_ROWS) for start in range(0, max(1, rows.shape[0]), BLOCK_ROWS))
+    parts = (function(np.asarray(rows[step]), np.asarray(labels[step]), **kwargs) for step in steps)
+    return reduce(lambda total, part: combine([total, part]), parts)
+
+
+def _range_chunk(block: Array, labels: Array) -> NDArray[np.float64]:
+    """Lowest and highest of the first two features (2, 2) over rows without NaN or infinity."""
+    points = np.asarray(block[:, :2], np.float64)
+    points = points[np.isfinite(points).all(axis=1)]
+    return np.array([points.min(axis=0, initial=np.inf), points.max(axis=0, initial=-np.inf)])
+
+
+def _range_combine(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    low, high = np.stack(parts, axis=1)
+    return np.array([low.min(axis=0), high.max(axis=0)])
+
+
+def _cells_chunk(
+    block: Array,
+    labels: Array,
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    cells: NDArray[np.int64],
+) -> PairCounts:
+    """Rows in every cell with every label: the contingency table of cells and labels."""
+    points = np.asarray(block[:, :2], np.float64)
+    finite = np.isfinite(points).all(axis=1)
+    places = ((points[finite] - low) / (high - low) * cells).astype(np.int64)
+    places = np.clip(places, 0, cells - 1)
+    return contingency_chunk(places[:, 1] * cells[0] + places[:, 0], check_labels("labels", labels[finite]))
+
+
+def _eigenvalues_of(estimator_or_values: Any) -> NDArray[np.float64]:
+    found = estimator_or_values
+    if hasattr(found, "get_params") or hasattr(found, "eigenvalues_"):
+        if not hasattr(found, "eigenvalues_"):
+            raise TypeError(f"{type(found).__name__} has no eigenvalues_: is it fitted, and a spectral method?")
+        found = found.eigenvalues_
+    values = np.atleast_1d(np.asarray(found, np.float64))
+    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
+        raise ValueError(f"eigenvalues must be a list of finite numbers, got shape {values.shape}")
+    return values
+
+
+def _matching_order(table: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Columns in the order of the rows they match; those without a partner last, largest first."""
+    from scipy.optimize import linear_sum_assignment
+
+    _, matched = linear_sum_assignment(table, maximize=True)
+    rest = np.setdiff1d(np.arange(table.shape[1]), matched)
+    return np.concatenate([matched, rest[np.argsort(-table[:, rest].sum(axis=0), kind="stable")]])
