@@ -34,6 +34,7 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     """
 
     _fitted_names: tuple[str, ...] = ()
+    _points_dtype: Any = np.float64
     n_clusters: int
     missing: str
     random_state: Any
@@ -91,7 +92,7 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def _map(self, rows: Rows, what: str) -> da.Array:
         """Lazy output for the rows: "labels" (n,) int32, -1 for missing rows, or "points" (n, q), NaN for these."""
         function, arguments = self._block_function(what, rows.blocks.dtype)
-        columns, dtype = (None, np.int32) if what == "labels" else (self._n_features_out, np.float64)
+        columns, dtype = (None, np.int32) if what == "labels" else (self._n_features_out, self._points_dtype)
         return map_rows(
             checked_block,
             rows.blocks,

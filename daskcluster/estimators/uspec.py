@@ -124,6 +124,7 @@ class USPEC(RowClusterer):
     1.0
     """
 
+    _points_dtype = np.float32
     _fitted_names = (
         "representatives_",
         "bandwidth_",
@@ -313,7 +314,7 @@ class USPEC(RowClusterer):
 
         Returns
         -------
-        (n, q) float64
+        (n, q) float32
             Rows of unit length, q eigenvectors (`eigenvalues_`); NumPy for NumPy, a lazy dask array for chunked input;
             NaN for missing rows.
         """

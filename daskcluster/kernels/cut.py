@@ -29,14 +29,14 @@ def small_graph(indices, weights, small):
         degree = 0.0
         for a in range(n_neighbors):
             if indices[i, a] >= 0:
-                degree += weights[i, a]
+                degree += np.float64(weights[i, a])
         if degree <= 0:
             continue
         for a in range(n_neighbors):
             u = indices[i, a]
             if u < 0:
                 continue
-            share = weights[i, a] / degree
+            share = np.float64(weights[i, a]) / degree
             for b in range(a, n_neighbors):
                 v = indices[i, b]
                 if v >= 0:
@@ -44,7 +44,7 @@ def small_graph(indices, weights, small):
 
 
 @jit_fast
-def lift_rows(indices, weights, vectors, lifted):
+def lift_rows(indices, weights, vectors, n_components):
     """Lift the eigenvectors to a block's rows and scale each row to unit length; uspec_usenc_2019, eq. (12).
 
     Parameters
@@ -52,26 +52,37 @@ def lift_rows(indices, weights, vectors, lifted):
     indices : (n, K) int32
         Right vertices; a negative one is a missing edge.
     weights : (n, K) float32
-    vectors : (p, q) float64
-        v / (1 - gamma), one column an eigenvector.
-    lifted : (n, q) float64, overwritten
+    vectors : (p, q') float32
+        v / (1 - gamma), one column an eigenvector, padded with zeros to a multiple of `PAD_COLUMNS`.
+    n_components : int
+        q <= q'.
+
+    Returns
+    -------
+    (n, q) float32
         Row i is the weighted mean of the vectors of its right vertices, at unit length; zeros for a row without edges.
     """
     n_rows, n_neighbors = indices.shape
-    n_components = vectors.shape[1]
+    n_padded = vectors.shape[1]
+    row = np.empty(n_padded, np.float32)
+    lifted = np.empty((n_rows, n_components), np.float32)
     for i in range(n_rows):
-        for c in range(n_components):
-            lifted[i, c] = 0
+        degree = np.float32(0)
+        for a in range(n_neighbors):
+            if indices[i, a] >= 0:
+                degree += weights[i, a]
+        for c in range(n_padded):
+            row[c] = 0
         for a in range(n_neighbors):
             u = indices[i, a]
             if u >= 0:
-                weight = np.float64(weights[i, a])
-                for c in range(n_components):
-                    lifted[i, c] += weight * vectors[u, c]
+                share = weights[i, a] / degree  # first: all weights of a row can be tiny
+                for c in range(n_padded):
+                    row[c] += share * vectors[u, c]
         sqnorm = 0.0
+        for c in range(n_padded):
+            sqnorm += np.float64(row[c]) * np.float64(row[c])
+        scale = np.float32(1.0 / np.sqrt(sqnorm)) if sqnorm > 0 else np.float32(0)
         for c in range(n_components):
-            sqnorm += lifted[i, c] * lifted[i, c]
-        if sqnorm > 0:
-            scale = 1.0 / np.sqrt(sqnorm)
-            for c in range(n_components):
-                lifted[i, c] *= scale
+            lifted[i, c] = row[c] * scale
+    return lifted

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .jit import jit, jit_fast
-from .neighbors import _smallest, _sqdist_to_columns
 
 __all__ = [
     "accumulate_rows",
@@ -25,18 +24,61 @@ __all__ = [
 PRODUCT_FEATURES = 24
 PRODUCT_CENTERS = 32
 TILE_ROWS = 1024
+#: Rows of a tile of the loops; their columns stay in the first-level cache.
+TILE = 256
 
 
 @jit_fast
-def nearest_center(points, columns):
-    """Nearest centre of each row by differences; points (n, q), centres as columns (q, k) -> (n,) int32."""
-    n_rows = points.shape[0]
-    n_centers = columns.shape[1]
-    sqdist = np.empty(n_centers, points.dtype)
+def nearest_center(points, centers):
+    """Nearest centre of each row by differences.
+
+    Parameters
+    ----------
+    points : (n, q) float
+    centers : (k, q) float
+        In the dtype of `points`.
+
+    Returns
+    -------
+    (n,) int32
+        The first one of equally near ones.
+
+    Notes
+    -----
+    Tiles of rows are transposed, so that the loops vectorise over rows and need no branches. 4 q numbers a tile row.
+    """
+    n_rows, n_features = points.shape
+    columns = np.empty((n_features, TILE), points.dtype)
+    sqdist = np.empty(TILE, points.dtype)
+    smallest = np.empty(TILE, points.dtype)
+    nearest = np.empty(TILE, np.int32)
     labels = np.empty(n_rows, np.int32)
-    for i in range(n_rows):
-        _sqdist_to_columns(points[i], columns, n_centers, sqdist)
-        labels[i] = _smallest(sqdist, n_centers)
+    for begin in range(0, n_rows, TILE):
+        width = min(TILE, n_rows - begin)
+        for r in range(width):
+            for f in range(n_features):
+                columns[f, r] = points[begin + r, f]
+        for c in range(centers.shape[0]):
+            x = centers[c, 0]
+            for r in range(width):
+                difference = columns[0, r] - x
+                sqdist[r] = difference * difference
+            for f in range(1, n_features):
+                x = centers[c, f]
+                for r in range(width):
+                    difference = columns[f, r] - x
+                    sqdist[r] += difference * difference
+            if c == 0:
+                for r in range(width):
+                    smallest[r] = sqdist[r]
+                    nearest[r] = 0
+            else:
+                for r in range(width):
+                    nearer = sqdist[r] < smallest[r]
+                    smallest[r] = sqdist[r] if nearer else smallest[r]
+                    nearest[r] = np.int32(c) if nearer else nearest[r]
+        for r in range(width):
+            labels[begin + r] = nearest[r]
     return labels
 
 
@@ -59,7 +101,7 @@ def assign_rows(points: NDArray[np.floating], centers: NDArray[np.floating]) -> 
     points = np.ascontiguousarray(points)
     n_centers, n_features = centers.shape
     if n_features < PRODUCT_FEATURES or n_centers < PRODUCT_CENTERS:
-        return nearest_center(points, np.ascontiguousarray(centers.T, dtype=points.dtype))
+        return nearest_center(points, np.ascontiguousarray(centers, dtype=points.dtype))
     origin = centers.mean(axis=0)  # distances do not change, and the expanded formula loses less
     columns = np.ascontiguousarray((centers - origin).T, dtype=points.dtype)  # (q, k)
     half_sqnorms = 0.5 * (columns * columns).sum(axis=0)
@@ -119,11 +161,14 @@ def accumulate_rows(points, weights, labels, centers, sums, masses, first):
 @jit_fast
 def sqdist_to_centers(points, centers):
     """Squared distances of each row (n, q) to every centre (k, q) float64, by differences -> (n, k) float64."""
-    n_rows = points.shape[0]
-    columns = centers.T.copy()
-    out = np.empty((n_rows, centers.shape[0]))
-    for i in range(n_rows):
-        _sqdist_to_columns(points[i].astype(np.float64), columns, centers.shape[0], out[i])
+    out = np.empty((points.shape[0], centers.shape[0]))
+    for i in range(points.shape[0]):
+        for c in range(centers.shape[0]):
+            total = 0.0
+            for f in range(points.shape[1]):
+                difference = np.float64(points[i, f]) - centers[c, f]
+                total += difference * difference
+            out[i, c] = total
     return out
 
 

@@ -1,9 +1,12 @@
 """Stage 2 on one block: the K nearest representatives of every row.
 
-Candidates are compared by distances in the block's own dtype, as differences and never by the expanded formula, so
-nothing is lost far from the origin; the K kept distances are computed again in float64. Two layouts serve two sizes:
-up to `WIDE_FEATURES` features the candidates stand as columns and the loops vectorise over candidates, above it they
-stand as rows and the loops vectorise over features.
+Distances are computed in the block's own dtype, as differences and never by the expanded formula, so nothing is lost
+far from the origin; the K kept ones are computed again in float64. Candidates are ranked in float32, ties by the order
+in which they stand: the bits of a float >= 0 sort like its value, so (bits, position) is one integer, and the smallest
+of integers are found without branches that the processor would guess wrong.
+
+Two layouts serve two sizes: up to `WIDE_FEATURES` features the candidates stand as columns and the loops vectorise over
+candidates, above it they stand as rows and the loops vectorise over features.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import numpy as np
 from .jit import jit, jit_fast
 
 __all__ = [
+    "PAD_COLUMNS",
     "WIDE_FEATURES",
     "group_rows",
     "nearest_exact",
@@ -24,79 +28,53 @@ __all__ = [
 
 #: Above this number of features the loops run over features.
 WIDE_FEATURES = 64
+#: Rep-clusters are padded with infinite columns to a multiple of this, a whole number of vector registers.
+PAD_COLUMNS = 16
+#: Neighbours that are looked at together, nearest to the start first; then the triangle inequality may end the search.
+STRIP = 12
+
+_LARGEST_KEY = np.iinfo(np.int64).max
+_LARGEST_BITS = np.iinfo(np.int32).max
+_POSITION = 2**32 - 1
+# Rounding of the distances in the triangle inequality.
+_SLACK = 1e-5
 
 
 @jit_fast
-def _sqdist_to_columns(row, columns, n_columns, sqdist):
-    """Squared distances of one row (d,) to the first columns of a (d, m) array; vectorised over the columns."""
-    for j in range(n_columns):
-        sqdist[j] = 0
-    for f in range(columns.shape[0]):
-        x = row[f]
-        for j in range(n_columns):
-            difference = x - columns[f, j]
-            sqdist[j] += difference * difference
-
-
-@jit_fast
-def _sqdist(row, other, zero):
-    """Squared distance of two rows (d,), summed in the type of `zero`; vectorised over the features."""
-    total = zero
-    for f in range(row.shape[0]):
-        difference = row[f] - other[f]
+def _sqdist(rows, i, others, j):
+    """Squared distance of row i of (n, d) to row j of (p, d), in the rows' dtype; vectorised over the features."""
+    total = rows.dtype.type(0)
+    for f in range(rows.shape[1]):
+        difference = rows[i, f] - others[j, f]
         total += difference * difference
     return total
 
 
 @jit
-def _smallest(values, n_values):
-    """Position of the first smallest of the first values."""
-    best = 0
-    smallest = values[0]
-    for j in range(1, n_values):
-        if values[j] < smallest:
-            smallest = values[j]
-            best = j
-    return best
+def _keep(best, key):
+    """Put a key into the sorted smallest ones, which drops the largest; no branches."""
+    for q in range(best.shape[0]):
+        other = best[q]
+        best[q] = min(other, key)
+        key = max(other, key)
 
 
 @jit
-def _keep_smallest(sqdist, n_values, names, kept_sqdist, kept):
-    """Keep the K smallest of the first values, in ascending order, ties in the order in which they stand."""
-    n_kept = kept.shape[0]
-    for q in range(n_kept):
-        kept_sqdist[q] = np.inf
-        kept[q] = names[0]
-    for j in range(n_values):
-        value = sqdist[j]
-        if value < kept_sqdist[n_kept - 1]:
-            q = n_kept - 1
-            while q > 0 and kept_sqdist[q - 1] > value:
-                kept_sqdist[q] = kept_sqdist[q - 1]
-                kept[q] = kept[q - 1]
-                q -= 1
-            kept_sqdist[q] = value
-            kept[q] = names[j]
-
-
-@jit
-def _finish(row, representatives, kept, indices, distances):
-    """Write one row's kept neighbours in ascending float64 distance, recomputed as differences."""
-    n_kept = kept.shape[0]
-    n_features = row.shape[0]
-    for q in range(n_kept):
+def _finish(rows, i, representatives, kept, indices, distances):
+    """Write row i's kept neighbours in ascending float64 distance, recomputed as differences."""
+    for q in range(kept.shape[0]):
         total = 0.0
-        for f in range(n_features):
-            difference = np.float64(row[f]) - representatives[kept[q], f]
+        for f in range(rows.shape[1]):
+            difference = np.float64(rows[i, f]) - representatives[kept[q], f]
             total += difference * difference
         distance = np.float32(np.sqrt(total))
         position = q
-        while position > 0 and distances[position - 1] > distance:
-            distances[position] = distances[position - 1]
-            indices[position] = indices[position - 1]
+        while position > 0 and distances[i, position - 1] > distance:
+            distances[i, position] = distances[i, position - 1]
+            indices[i, position] = indices[i, position - 1]
             position -= 1
-        distances[position] = distance
-        indices[position] = kept[q]
+        distances[i, position] = distance
+        indices[i, position] = kept[q]
 
 
 @jit
@@ -115,67 +93,106 @@ def group_rows(groups, n_groups):
 
 
 @jit_fast
-def nearest_starts(rows, centers, members, bounds, coordinates):
-    """Steps 1 and 2: the nearest representative inside the nearest rep-cluster, uspec_usenc_2019 section 3.1.2.
+def _nearest_column(rows, i, columns, group, n_columns, mask, sqdist, low, bits):
+    """Position of the nearest of the first columns of ``columns[group]`` (d, m) to row i.
+
+    The comparison leaves out the last bits of float32, `mask`, whose place the position takes: enough for a start.
+    """
+    x = rows[i, 0]
+    for j in range(n_columns):
+        difference = x - columns[group, 0, j]
+        sqdist[j] = difference * difference
+    for f in range(1, rows.shape[1]):
+        x = rows[i, f]
+        for j in range(n_columns):
+            difference = x - columns[group, f, j]
+            sqdist[j] += difference * difference
+    for j in range(n_columns):
+        low[j] = np.float32(sqdist[j])
+    smallest = np.int32(_LARGEST_BITS)
+    for j in range(n_columns):
+        key = (bits[j] & ~mask) | np.int32(j)
+        smallest = key if key < smallest else smallest
+    return smallest & mask
+
+
+@jit_fast
+def nearest_starts(rows, groups, sizes, members, coordinates):
+    """Step 2: the nearest representative inside the nearest rep-cluster, uspec_usenc_2019 section 3.1.2.
 
     Parameters
     ----------
     rows : (n, d) float
-    centers : (d, z) float
-        Rep-cluster centres as columns, eq. (4).
-    members, bounds : (p,) int32, (z + 1,) intp
-        Representatives of rep-cluster c: ``members[bounds[c]:bounds[c + 1]]``.
-    coordinates : (p * d,) float
-        Their coordinates; those of rep-cluster c are a (d, size) array that begins at ``d * bounds[c]``.
+    groups : (n,) int32
+        The nearest rep-cluster of each row, step 1.
+    sizes : (z,) intp
+        Columns of each rep-cluster, padding included.
+    members : (z, m) int32
+        Representatives of each rep-cluster.
+    coordinates : (z, d, m) float
+        Their coordinates as columns, padded with infinite ones.
 
     Returns
     -------
     (n,) int32
+
+    Notes
+    -----
+    The comparison leaves out as many of the last bits of float32 as the position needs, which takes their place: enough
+    for a start.
     """
-    n_rows, n_features = rows.shape
-    n_groups = centers.shape[1]
-    largest = n_groups
-    for c in range(n_groups):
-        largest = max(largest, bounds[c + 1] - bounds[c])
+    n_rows = rows.shape[0]
+    largest = coordinates.shape[2]
     sqdist = np.empty(largest, rows.dtype)
+    low = np.empty(largest, np.float32)
+    bits = low.view(np.int32)
+    mask = np.int32(1)
+    while mask < largest:
+        mask *= np.int32(2)
+    mask -= np.int32(1)
     starts = np.empty(n_rows, np.int32)
     for i in range(n_rows):
-        _sqdist_to_columns(rows[i], centers, n_groups, sqdist)
-        c = _smallest(sqdist, n_groups)
-        size = bounds[c + 1] - bounds[c]
-        block = coordinates[n_features * bounds[c] : n_features * bounds[c + 1]].reshape(n_features, size)
-        _sqdist_to_columns(rows[i], block, size, sqdist)
-        starts[i] = members[bounds[c] + _smallest(sqdist, size)]
+        group = groups[i]
+        size = sizes[group]
+        x = rows[i, 0]
+        for j in range(size):
+            difference = x - coordinates[group, 0, j]
+            sqdist[j] = difference * difference
+        for f in range(1, rows.shape[1]):
+            x = rows[i, f]
+            for j in range(size):
+                difference = x - coordinates[group, f, j]
+                sqdist[j] += difference * difference
+        for j in range(size):
+            low[j] = np.float32(sqdist[j])
+        smallest = np.int32(_LARGEST_BITS)
+        for j in range(size):
+            key = (bits[j] & ~mask) | np.int32(j)
+            smallest = key if key < smallest else smallest
+        starts[i] = members[group, smallest & mask]
     return starts
 
 
 @jit_fast
-def nearest_starts_wide(rows, centers, members, bounds, representatives):
-    """As `nearest_starts` for many features: centres (z, d) and representatives (p, d) as rows, in the rows' dtype."""
+def nearest_starts_wide(rows, groups, sizes, members, representatives):
+    """As `nearest_starts` for many features: representatives (p, d) as rows, and `sizes` without padding."""
     n_rows = rows.shape[0]
-    zero = rows.dtype.type(0)
     starts = np.empty(n_rows, np.int32)
     for i in range(n_rows):
-        nearest = 0
-        smallest = _sqdist(rows[i], centers[0], zero)
-        for c in range(1, centers.shape[0]):
-            value = _sqdist(rows[i], centers[c], zero)
+        group = groups[i]
+        best = members[group, 0]
+        smallest = _sqdist(rows, i, representatives, best)
+        for j in range(1, sizes[group]):
+            value = _sqdist(rows, i, representatives, members[group, j])
             if value < smallest:
                 smallest = value
-                nearest = c
-        best = members[bounds[nearest]]
-        smallest = _sqdist(rows[i], representatives[best], zero)
-        for j in range(bounds[nearest] + 1, bounds[nearest + 1]):
-            value = _sqdist(rows[i], representatives[members[j]], zero)
-            if value < smallest:
-                smallest = value
-                best = members[j]
+                best = members[group, j]
         starts[i] = best
     return starts
 
 
 @jit_fast
-def nearest_in_neighborhoods(rows, order, starts, neighbors, coordinates, representatives, n_neighbors):
+def nearest_in_neighborhoods(rows, order, starts, neighbors, reach, coordinates, representatives, n_neighbors):
     """Step 3: the K nearest among a representative and its K' neighbours, uspec_usenc_2019 section 3.1.2.
 
     Parameters
@@ -187,6 +204,8 @@ def nearest_in_neighborhoods(rows, order, starts, neighbors, coordinates, repres
         Result of step 2.
     neighbors : (p, K' + 1) int32
         Each representative and its K' nearest ones, nearest first.
+    reach : (p, K' + 1) float32
+        Distances from the representative to these.
     coordinates : (p, d, K' + 1) float
         Their coordinates as columns, in the rows' dtype.
     representatives : (p, d) float64
@@ -198,41 +217,88 @@ def nearest_in_neighborhoods(rows, order, starts, neighbors, coordinates, repres
     indices : (n, K) int32
     distances : (n, K) float32
         Euclidean, ascending.
+
+    Notes
+    -----
+    A neighbour is at least ``reach`` less the row's distance to the start away. When that exceeds the K-th best, no
+    later one can be nearer, and the search ends: the result is that of looking at all K' + 1.
     """
     n_rows = rows.shape[0]
     n_candidates = neighbors.shape[1]
-    sqdist = np.empty(n_candidates, rows.dtype)
-    kept_sqdist = np.empty(n_neighbors, rows.dtype)
+    sqdist = np.empty(STRIP, rows.dtype)
+    low = np.empty(STRIP, np.float32)
+    bits = low.view(np.int32)
+    best = np.empty(n_neighbors, np.int64)
     kept = np.empty(n_neighbors, np.int32)
     indices = np.empty((n_rows, n_neighbors), np.int32)
     distances = np.empty((n_rows, n_neighbors), np.float32)
     for t in range(n_rows):
         i = order[t]
         start = starts[i]
-        _sqdist_to_columns(rows[i], coordinates[start], n_candidates, sqdist)
-        _keep_smallest(sqdist, n_candidates, neighbors[start], kept_sqdist, kept)
-        _finish(rows[i], representatives, kept, indices[i], distances[i])
+        best[:] = _LARGEST_KEY
+        begin = 0
+        from_start = 0.0
+        while begin < n_candidates:
+            width = min(STRIP, n_candidates - begin)
+            x = rows[i, 0]
+            for j in range(width):
+                difference = x - coordinates[start, 0, begin + j]
+                sqdist[j] = difference * difference
+            for f in range(1, rows.shape[1]):
+                x = rows[i, f]
+                for j in range(width):
+                    difference = x - coordinates[start, f, begin + j]
+                    sqdist[j] += difference * difference
+            for j in range(width):
+                low[j] = np.float32(sqdist[j])
+            if begin == 0:
+                from_start = np.sqrt(low[0])
+            for j in range(width):
+                _keep(best, (np.int64(bits[j]) << np.int64(32)) | np.int64(begin + j))
+            begin += width
+            if begin < n_candidates:
+                gap = reach[start, begin] * (1 - _SLACK) - from_start * (1 + _SLACK)
+                if gap > 0:
+                    low[0] = gap * gap
+                    if bits[0] > best[n_neighbors - 1] >> np.int64(32):
+                        break
+        for q in range(n_neighbors):
+            kept[q] = neighbors[start, best[q] & _POSITION]
+        _finish(rows, i, representatives, kept, indices, distances)
     return indices, distances
 
 
 @jit_fast
-def nearest_in_neighborhoods_wide(rows, order, starts, neighbors, coordinates, representatives, n_neighbors):
+def nearest_in_neighborhoods_wide(rows, order, starts, neighbors, reach, coordinates, representatives, n_neighbors):
     """As `nearest_in_neighborhoods` for many features: `coordinates` (p, d) are the representatives as rows."""
     n_rows = rows.shape[0]
     n_candidates = neighbors.shape[1]
-    zero = rows.dtype.type(0)
-    sqdist = np.empty(n_candidates, rows.dtype)
-    kept_sqdist = np.empty(n_neighbors, rows.dtype)
+    low = np.empty(1, np.float32)
+    bits = low.view(np.int32)
+    best = np.empty(n_neighbors, np.int64)
     kept = np.empty(n_neighbors, np.int32)
     indices = np.empty((n_rows, n_neighbors), np.int32)
     distances = np.empty((n_rows, n_neighbors), np.float32)
     for t in range(n_rows):
         i = order[t]
-        candidates = neighbors[starts[i]]
+        start = starts[i]
+        best[:] = _LARGEST_KEY
+        from_start = np.float32(0)
         for j in range(n_candidates):
-            sqdist[j] = _sqdist(rows[i], coordinates[candidates[j]], zero)
-        _keep_smallest(sqdist, n_candidates, candidates, kept_sqdist, kept)
-        _finish(rows[i], representatives, kept, indices[i], distances[i])
+            gap = reach[start, j] * (1 - _SLACK) - from_start * (1 + _SLACK)
+            if j >= n_neighbors and gap > 0:
+                low[0] = gap * gap
+                if bits[0] > best[n_neighbors - 1] >> np.int64(32):
+                    break
+            low[0] = np.float32(_sqdist(rows, i, coordinates, neighbors[start, j]))
+            if j == 0:
+                from_start = np.sqrt(low[0])
+            key = (np.int64(bits[0]) << np.int64(32)) | np.int64(j)
+            if key < best[n_neighbors - 1]:
+                _keep(best, key)
+        for q in range(n_neighbors):
+            kept[q] = neighbors[start, best[q] & _POSITION]
+        _finish(rows, i, representatives, kept, indices, distances)
     return indices, distances
 
 
@@ -257,14 +323,30 @@ def nearest_exact(rows, columns, representatives, n_neighbors):
     """
     n_rows = rows.shape[0]
     n_representatives = columns.shape[1]
-    names = np.arange(n_representatives).astype(np.int32)
     sqdist = np.empty(n_representatives, rows.dtype)
-    kept_sqdist = np.empty(n_neighbors, rows.dtype)
+    low = np.empty(n_representatives, np.float32)
+    bits = low.view(np.int32)
+    best = np.empty(n_neighbors, np.int64)
     kept = np.empty(n_neighbors, np.int32)
     indices = np.empty((n_rows, n_neighbors), np.int32)
     distances = np.empty((n_rows, n_neighbors), np.float32)
     for i in range(n_rows):
-        _sqdist_to_columns(rows[i], columns, n_representatives, sqdist)
-        _keep_smallest(sqdist, n_representatives, names, kept_sqdist, kept)
-        _finish(rows[i], representatives, kept, indices[i], distances[i])
+        x = rows[i, 0]
+        for j in range(n_representatives):
+            difference = x - columns[0, j]
+            sqdist[j] = difference * difference
+        for f in range(1, rows.shape[1]):
+            x = rows[i, f]
+            for j in range(n_representatives):
+                difference = x - columns[f, j]
+                sqdist[j] += difference * difference
+        for j in range(n_representatives):
+            low[j] = np.float32(sqdist[j])
+        best[:] = _LARGEST_KEY
+        for j in range(n_representatives):
+            if bits[j] < best[n_neighbors - 1] >> np.int64(32):
+                _keep(best, (np.int64(bits[j]) << np.int64(32)) | np.int64(j))
+        for q in range(n_neighbors):
+            kept[q] = best[q] & _POSITION
+        _finish(rows, i, representatives, kept, indices, distances)
     return indices, distances

@@ -63,6 +63,10 @@ def finite_rows(block: NDArray[Any]) -> NDArray[np.bool_] | None:
     """Mask (n,) of the rows whose values are all finite; None when all are."""
     if block.dtype.kind != "f":
         return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        # One sum tells, unless it overflows: a NaN or an infinity never leaves it.
+        if np.isfinite(block.sum(dtype=np.float64 if block.dtype.itemsize <= 8 else None)):
+            return None
     finite = np.isfinite(block).all(axis=1)
     return None if finite.all() else finite
 
@@ -95,6 +99,6 @@ def prepare_rows(
         rows /= np.where(norms > 0, norms, 1.0)
         return rows.astype(dtype)
     rows = block.astype(dtype, order="C")
-    rows -= shift.astype(dtype)
-    rows *= dtype.type(scale)
+    rows *= dtype.type(scale)  # first, because the difference of two numbers can overflow
+    rows -= (shift * scale).astype(dtype)
     return rows

@@ -9,7 +9,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.affinity import gaussian_weights
+from ..kernels.affinity import gaussian_weights, sum_distances
 from .bipartite import BipartiteGraph, unpack_edges
 
 __all__ = ["distance_sum", "gaussian_affinity", "gaussian_edges", "mean_distance"]
@@ -17,12 +17,8 @@ __all__ = ["distance_sum", "gaussian_affinity", "gaussian_edges", "mean_distance
 
 def distance_sum(edges: NDArray[np.int32]) -> dict[str, Any]:
     """Sum of a block's distances in float64, and how many they are."""
-    indices, distances = unpack_edges(edges)
-    there = indices[:, 0] >= 0
-    return {
-        "distance": float(distances.sum(axis=1, dtype=np.float64)[there].sum()),
-        "count": int(there.sum()) * indices.shape[1],
-    }
+    total, count = sum_distances(*unpack_edges(edges))
+    return {"distance": float(total), "count": int(count)}
 
 
 def mean_distance(sums: list[dict[str, Any]]) -> float:

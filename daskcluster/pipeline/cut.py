@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.cut import lift_rows, small_graph
+from ..kernels.neighbors import PAD_COLUMNS
 from ..linalg import largest_eigenpairs
 from ..runtime.execution import compute, map_rows, reduce_blocks
 from .bipartite import BipartiteGraph, EdgesOf
@@ -103,9 +104,11 @@ class LiftedRows:
 
     def __init__(self, edges_of: EdgesOf, vectors: NDArray[np.float64]) -> None:
         self.edges_of = edges_of
-        self.vectors = vectors
+        self.n_components = vectors.shape[1]
+        padding = -self.n_components % PAD_COLUMNS
+        self.vectors = np.pad(vectors.astype(np.float32), ((0, 0), (0, padding)))
 
-    def __call__(self, block: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.intp] | None]:
+    def __call__(self, block: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.intp] | None]:
         """Embed a block."""
         indices, weights = self.edges_of(block)
         there = (indices >= 0).any(axis=1)
@@ -113,13 +116,11 @@ class LiftedRows:
         if not there.all():
             rows = np.flatnonzero(there)
             indices, weights = indices[rows], weights[rows]
-        lifted = np.empty((len(indices), self.vectors.shape[1]))
-        lift_rows(indices, weights, self.vectors, lifted)
-        return lifted, rows
+        return lift_rows(indices, weights, self.vectors, self.n_components), rows
 
 
 def lift_embedding(graph: BipartiteGraph, cut: TransferCut) -> da.Array:
-    """Embedding of the rows, lazy (n, q) float64; NaN for rows without edges.
+    """Embedding of the rows, lazy (n, q) float32; NaN for rows without edges.
 
     Notes
     -----
@@ -128,15 +129,15 @@ def lift_embedding(graph: BipartiteGraph, cut: TransferCut) -> da.Array:
     """
     points = LiftedRows(graph.edges_of, cut.vectors)
     return map_rows(
-        embed_block, graph.held, name="dc-lift", columns=cut.vectors.shape[1], dtype=np.float64, points=points
+        embed_block, graph.held, name="dc-lift", columns=cut.vectors.shape[1], dtype=np.float32, points=points
     )
 
 
-def embed_block(block: NDArray[Any], points: LiftedRows) -> NDArray[np.float64]:
+def embed_block(block: NDArray[Any], points: LiftedRows) -> NDArray[np.float32]:
     """Embedding of every row of a held block; NaN for rows without edges."""
     lifted, rows = points(block)
     if rows is None:
         return lifted
-    embedding = np.full((len(block), lifted.shape[1]), np.nan)
+    embedding = np.full((len(block), lifted.shape[1]), np.nan, np.float32)
     embedding[rows] = lifted
     return embedding

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import dask
@@ -11,7 +10,9 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.lloyd import assign_rows
 from ..kernels.neighbors import (
+    PAD_COLUMNS,
     WIDE_FEATURES,
     group_rows,
     nearest_exact,
@@ -47,6 +48,8 @@ LEAST_RECALL = 0.98
 RECALL_ROWS = 512
 #: Neighbourhoods are stored with their coordinates up to so many bytes.
 MOST_COORDINATE_BYTES = 64 * 2**20
+#: Coordinates up to so many bytes count as cached.
+CACHE_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -60,24 +63,23 @@ class RepresentativeIndex:
         Representatives in the form for computing.
     columns : (d, p), computing dtype
         The same as columns; what an exact search reads.
-    centers : (d, z) or (z, d), computing dtype, or None for an exact search
-        Rep-cluster centres, eq. (4); as rows for a wide search.
-    members, bounds : (p,) int32, (z + 1,) intp
-        Representatives by rep-cluster.
-    neighbors : (p, K' + 1) int32
-        Each representative and its K' nearest ones.
-    starts_coordinates, coordinates : arrays of the computing dtype
-        Coordinates in the layouts that the kernels read.
+    centers : (z, d) float64, or None for an exact search
+        Rep-cluster centres, eq. (4).
+    sizes, members, starts_coordinates : arrays, or None for an exact search
+        Rep-clusters, as `nearest_starts` or `nearest_starts_wide` read them.
+    neighbors, reach, coordinates : arrays, or None for an exact search
+        Neighbourhoods, as `nearest_in_neighborhoods` or `nearest_in_neighborhoods_wide` read them.
     """
 
     form: RowForm
     points: NDArray[np.float64]
     columns: NDArray[np.floating]
-    centers: NDArray[np.floating] | None = None
+    centers: NDArray[np.float64] | None = None
+    sizes: NDArray[np.intp] | None = None
     members: NDArray[np.int32] | None = None
-    bounds: NDArray[np.intp] | None = None
-    neighbors: NDArray[np.int32] | None = None
     starts_coordinates: NDArray[np.floating] | None = None
+    neighbors: NDArray[np.int32] | None = None
+    reach: NDArray[np.float32] | None = None
     coordinates: NDArray[np.floating] | None = None
 
     @property
@@ -92,13 +94,16 @@ class RepresentativeIndex:
 
     def search(self, rows: NDArray[np.floating], n_neighbors: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """K nearest representatives of prepared rows (n, d): indices (n, K) and Euclidean distances (n, K)."""
-        if self.exact:
+        if self.centers is None or self.coordinates is None:
             return nearest_exact(rows, self.columns, self.points, n_neighbors)
         starts_of = nearest_starts_wide if self.wide else nearest_starts
         nearest = nearest_in_neighborhoods_wide if self.wide else nearest_in_neighborhoods
-        starts = starts_of(rows, self.centers, self.members, self.bounds, self.starts_coordinates)
-        order = group_rows(starts, len(self.points))
-        return nearest(rows, order, starts, self.neighbors, self.coordinates, self.points, n_neighbors)
+        groups = assign_rows(rows, self.centers)
+        starts = starts_of(rows, groups, self.sizes, self.members, self.starts_coordinates)
+        # Rows that share a neighbourhood one after the other, where the neighbourhoods do not fit in the cache.
+        cached = self.coordinates.nbytes <= CACHE_BYTES
+        order = np.arange(len(rows)) if cached else group_rows(starts, len(self.points))
+        return nearest(rows, order, starts, self.neighbors, self.reach, self.coordinates, self.points, n_neighbors)
 
 
 def index_representatives(
@@ -199,16 +204,11 @@ def recall(found: NDArray[np.int32], truth: NDArray[np.int32]) -> float:
     return float(np.asarray(found[:, :, None] == truth[:, None, :]).any(axis=1).mean())
 
 
-def _rep_clusters(
-    points: NDArray[np.float64], seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.intp]]:
-    """Rep-cluster centres (z, d), representatives by rep-cluster (p,), bounds (z + 1,)."""
+def _rep_clusters(points: NDArray[np.float64], seed: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Rep-cluster centres (z, d), and the rep-cluster of each representative (p,)."""
     starts = center_starts(points, int(np.sqrt(len(points))), stream(seed, "rep-clusters"))
     found, labels = lloyd_in_memory(points, starts, max_iter=GROUP_ITER)
-    n_groups = len(found.centers)
-    members = np.argsort(labels, kind="stable").astype(np.int32)
-    bounds = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=n_groups))]).astype(np.intp)
-    return found.centers, members, bounds
+    return found.centers, labels
 
 
 def _approximate_index(
@@ -216,30 +216,26 @@ def _approximate_index(
     computing: np.dtype[Any],
     size: int,
     centers: NDArray[np.float64],
-    members: NDArray[np.int32],
-    bounds: NDArray[np.intp],
+    labels: NDArray[np.int32],
 ) -> RepresentativeIndex:
-    points = exact.points
+    points, typed = exact.points, exact.points.astype(computing)
     n_points, n_features = points.shape
-    neighbors, _ = nearest_exact(points.astype(computing), exact.columns, points, size + 1)
+    neighbors, reach = nearest_exact(typed, exact.columns, points, size + 1)
     wide = n_features > WIDE_FEATURES or n_points * n_features * (size + 1) * computing.itemsize > MOST_COORDINATE_BYTES
-    typed = points.astype(computing)
-    if wide:
-        starts_coordinates = coordinates = typed
-    else:
-        blocks = [typed[members[low:high]].T.ravel() for low, high in pairwise(bounds)]
-        starts_coordinates = np.concatenate(blocks)
-        coordinates = np.ascontiguousarray(typed[neighbors].transpose(0, 2, 1))  # (p, d, K' + 1)
+    sizes = np.bincount(labels, minlength=len(centers))
+    if not wide:
+        sizes = -(-sizes // PAD_COLUMNS) * PAD_COLUMNS
+    members = np.zeros((len(centers), sizes.max()), np.int32)
+    columns = np.full((len(centers), n_features, sizes.max()), np.inf, computing) if not wide else typed
+    for c in range(len(centers)):
+        inside = np.flatnonzero(labels == c)
+        members[c, : len(inside)] = inside
+        if not wide:
+            columns[c, :, : len(inside)] = typed[inside].T
+    # (p, d), or (p, d, K' + 1)
+    coordinates = typed if wide else np.ascontiguousarray(typed[neighbors].transpose(0, 2, 1))
     return RepresentativeIndex(
-        exact.form,
-        points,
-        exact.columns,
-        np.ascontiguousarray(centers if wide else centers.T, dtype=computing),
-        members,
-        bounds,
-        neighbors,
-        starts_coordinates,
-        coordinates,
+        exact.form, points, exact.columns, centers, sizes, members, columns, neighbors, reach, coordinates
     )
 
 
