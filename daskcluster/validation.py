@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_integer", "check_n_features", "check_option", "check_real", "check_table"]
+__all__ = [
+    "check_dense",
+    "check_integer",
+    "check_n_features",
+    "check_option",
+    "check_real",
+    "check_seed",
+    "check_table",
+]
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:
@@ -42,6 +50,37 @@ def check_option(name: str, value: Any, options: Collection[str]) -> str:
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
     return value
+
+
+def check_seed(name: str, value: Any) -> None:
+    """Reject what is no seed: None, an integer >= 0, a numpy RandomState or Generator are; raises as `check_integer`."""
+    if value is None or isinstance(value, np.random.RandomState | np.random.Generator):
+        return
+    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
+        raise TypeError(
+            f"{name} must be None, an integer >= 0, or a numpy RandomState or Generator, got {value!r}",
+        )
+    check_integer(name, value, 0)
+
+
+def check_dense(X: Any) -> None:
+    """Reject sparse and masked arrays, alone or as chunks of a dask array.
+
+    Raises
+    ------
+    TypeError
+        If `X` is sparse.
+    ValueError
+        If `X` is masked: what is under the mask would be taken for numbers.
+    """
+    content = getattr(X, "_meta", X)
+    if hasattr(content, "todense"):
+        raise TypeError(f"X must be dense, got sparse data ({type(content).__name__}); convert it, as with X.todense()")
+    if isinstance(content, np.ma.MaskedArray):
+        raise ValueError(
+            "X must not be a masked array: fill it with NaN, as with numpy.ma.filled or dask.array.ma.filled, "
+            "and pass missing='label'"
+        )
 
 
 def check_table(shape: tuple[Any, ...], dtype: np.dtype[Any]) -> None:

@@ -17,7 +17,7 @@ from ..pipeline.rows import Rows, check_finite_block, check_rows, is_chunked
 from ..runtime.boundary import Boundary
 from ..runtime.execution import active_client, compute, map_rows
 from ..typing import ArrayInput, PathInput
-from ..validation import check_integer, check_n_features, check_option
+from ..validation import check_dense, check_integer, check_n_features, check_option, check_seed
 
 __all__ = ["MISSING", "RowClusterer"]
 
@@ -41,14 +41,29 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     storage: Any
     n_features_in_: int
 
+    def _check_parameters(self) -> None:
+        """Check the parameters, before the input is looked at; a subclass adds its own."""
+        check_integer("n_clusters", self.n_clusters, 1)
+        check_option("missing", self.missing, MISSING)
+        check_seed("random_state", self.random_state)
+
     def _open(self, X: ArrayInput, *, reset: bool) -> Rows:
         """Check the input and bring it into row blocks; `reset` in `fit`."""
         check_option("missing", self.missing, MISSING)
         if not is_chunked(X):
+            check_dense(X)
             X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
-            return check_rows(X, self.missing)
+            rows = check_rows(X, self.missing)
+            if not reset and self.missing == "raise":  # here, because tasks find some bad value and not the first
+                for start in range(0, len(X), rows.block_rows):
+                    check_finite_block(X[start : start + rows.block_rows], start)
+            return rows
+        if not reset and isinstance(X, da.Array) and X.ndim == 2:
+            check_n_features(self, X.shape[1])  # before rows of unknown chunks are counted
         rows = check_rows(X, self.missing)
-        if reset:
+        if hasattr(X, "to_dask_array"):  # a dask dataframe: its columns have names
+            validate_data(self, X._meta, reset=reset, skip_check_array=True)
+        elif reset:
             self.n_features_in_ = rows.n_features
             with contextlib.suppress(AttributeError):
                 del self.feature_names_in_  # of an earlier fit on a dataframe
@@ -57,7 +72,6 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return rows
 
     def _check_n_clusters(self, rows: Rows) -> None:
-        check_integer("n_clusters", self.n_clusters, 1)
         if self.n_clusters > rows.n_samples:
             raise ValueError(
                 f"n_clusters must be at most the number of rows, got n_clusters={self.n_clusters} "
@@ -172,9 +186,9 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         save_model(self, path, overwrite)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state without lazy arrays: a pickled model is as large as its small arrays."""
+        """The state without lazy `labels_`: a pickled model is as large as its small arrays."""
         state = super().__getstate__()
-        return {key: value for key, value in state.items() if not isinstance(value, da.Array)}
+        return {key: value for key, value in state.items() if not (key[-1] == "_" and isinstance(value, da.Array))}
 
     def __sklearn_tags__(self) -> Tags:
         """scikit-learn's tags."""

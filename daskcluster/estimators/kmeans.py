@@ -7,7 +7,6 @@ from typing import Any, Self
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_sample_weight
 
 from ..kernels.lloyd import sqdist_to_centers
 from ..kernels.rows import compute_dtype
@@ -131,13 +130,11 @@ class KMeans(RowClusterer):
         self
         """
         self._check_parameters()
+        boundary = self._boundary()
         rows = self._open(X, reset=True)
         self._check_n_clusters(rows)
         given = self._given_centers(rows)
-        if sample_weight is not None and not isinstance(sample_weight, da.Array):
-            sample_weight = _check_sample_weight(sample_weight, np.empty((rows.n_samples, 1)), dtype=np.float64)
         weights = check_weights(sample_weight, rows)
-        boundary = self._boundary()
         seed = boundary.seed
         with Progress(self.verbose) as progress:
             with progress.stage("check and sample"):
@@ -160,7 +157,7 @@ class KMeans(RowClusterer):
             with progress.stage("labels"):
                 centers = made["centers"]
                 self.cluster_centers_ = found.form.restore(centers)
-                self.inertia_ = float(made["inertia"]) / found.form.scale**2
+                self.inertia_ = float(made["inertia"]) / found.form.scale / found.form.scale
                 self.n_clusters_ = len(centers)
                 self.n_iter_ = int(made["n_iter"])
                 self._shift, self._scale = found.form.shift, found.form.scale
@@ -175,6 +172,7 @@ class KMeans(RowClusterer):
         return self.fit(X, sample_weight=sample_weight).labels_
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         if isinstance(self.init, str):
             check_option("init", self.init, INITS)
         check_integer("n_init", self.n_init, 1)
@@ -184,10 +182,16 @@ class KMeans(RowClusterer):
     def _given_centers(self, rows: Rows) -> NDArray[np.float64] | None:
         if isinstance(self.init, str):
             return None
-        given = np.asarray(self.init, dtype=np.float64)
         expected = (self.n_clusters, rows.n_features)
+        try:
+            given = np.asarray(self.init, dtype=np.float64)
+        except (TypeError, ValueError):
+            given = np.empty(0)
         if given.shape != expected or not np.isfinite(given).all():
-            raise ValueError(f"init must be one of {INITS} or a finite array of shape {expected}, got {given.shape}")
+            raise ValueError(
+                f"init must be one of {', '.join(map(repr, INITS))} or a finite array of shape {expected}, "
+                f"got {self.init!r}"
+            )
         return given
 
     def _starts(

@@ -185,9 +185,9 @@ class USPEC(RowClusterer):
         self
         """
         self._check_parameters()
+        boundary = self._boundary()
         rows = self._open(X, reset=True)
         self._check_n_clusters(rows)
-        boundary = self._boundary()
         seed = boundary.seed
         with Progress(self.verbose) as progress:
             with progress.stage("check and sample"):
@@ -225,6 +225,7 @@ class USPEC(RowClusterer):
         return self
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_integer("n_representatives", self.n_representatives, 1)
         check_integer("n_neighbors", self.n_neighbors, 1)
         check_option("selection", self.selection, SELECTIONS)

@@ -62,7 +62,7 @@ def convert(
         By default from the file's name: ``.npy``, ``.npz``, ``.csv``, ``.tsv``, ``.txt`` (these three also
         compressed: ``.csv.gz``), ``.parquet``, ``.pq``.
     columns : sequence of str or int, optional
-        Which columns, in which order: names, or numbers from 0. By default all.
+        Which columns, in which order: names, or numbers from 0, also as strings. By default all.
     member : str, optional
         Array of an npz file. By default its only two-dimensional array, or its only array.
     header : bool, optional
@@ -228,7 +228,7 @@ def _positions(columns: Columns | None, count: int, names: Sequence[str] | None)
             if list(names).count(str(column)) > 1:
                 raise ValueError(f"columns: {column!r} names several columns; give their numbers")
             position = list(names).index(str(column))
-        elif isinstance(column, int | np.integer) or (names is None and column.isdecimal()):
+        elif isinstance(column, int | np.integer) or column.isdecimal():
             position = int(column)
         else:
             known = "the columns have no names" if names is None else f"there are {_shorten(names)}"

@@ -18,7 +18,8 @@ from .kmeans import Centers, Points, center_starts, lloyd_in_memory, lloyd_over_
 
 __all__ = ["DISCRETIZE_TOL", "assign_block", "assign_labels", "discretize", "warn_fewer"]
 
-#: Lloyd passes over all rows stop when the centres move by less, relative to the variance of the sample.
+#: Lloyd passes over all rows stop when the centres move by less, squared and summed, relative to the rows' variance.
+#: The centres come converged from the sample; what is left is less than the sample's own noise.
 DISCRETIZE_TOL = 1e-4
 
 
@@ -65,7 +66,7 @@ def discretize(
             if best is None or found.inertia < best.inertia:
                 best = found
     assert best is not None
-    limit = DISCRETIZE_TOL * float(np.var(sample, axis=0).mean())
+    limit = DISCRETIZE_TOL * float(np.var(sample, axis=0, dtype=np.float64).sum())
     return lloyd_over_blocks(held, points, best.centers, max_iter=max_iter, limit=limit)
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "Centers",
     "Points",
     "center_starts",
+    "distinct_rows",
     "lloyd_in_memory",
     "lloyd_over_blocks",
     "parallel_starts",
@@ -93,8 +94,15 @@ def center_starts(
         n_trials = 2 + int(np.log(n_clusters))
         return points[plus_plus_rows(points, weights, rng.random((n_clusters, n_trials)))].astype(np.float64)
     order = rng.permutation(len(points) if len(weights) == 0 else np.flatnonzero(weights > 0))
-    _, first = np.unique(points[order], axis=0, return_index=True)
-    return points[order[np.sort(first)[:n_clusters]]].astype(np.float64)
+    return points[order[distinct_rows(points[order])[:n_clusters]]].astype(np.float64)
+
+
+def distinct_rows(points: NDArray[np.floating]) -> NDArray[np.intp]:
+    """Numbers of the rows (n, q) that differ from every row before them, ascending."""
+    # Rows as strings of bytes: many times faster than np.unique(axis=0). Adding 0 makes -0.0 equal to 0.0.
+    rows = np.ascontiguousarray(points + points.dtype.type(0))
+    _, first = np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel(), return_index=True)
+    return np.sort(first)
 
 
 def _pass(

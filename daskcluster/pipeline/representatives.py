@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..kernels.rows import finite_rows
 from ..runtime.seeding import draw_ranks, stream
-from .kmeans import center_starts, lloyd_in_memory, lloyd_over_blocks
+from .kmeans import center_starts, distinct_rows, lloyd_in_memory, lloyd_over_blocks
 from .rows import RowForm, Rows, RowScan
 
 __all__ = ["SELECTIONS", "PreparedRows", "choose_representatives", "n_candidates"]
@@ -88,12 +88,11 @@ def choose_representatives(
     """
     rng = stream(seed, "representatives")
     candidates = scan.form.prepare(scan.sample[draw_ranks(rng, len(scan.sample), n_candidates)])
-    distinct, first = np.unique(candidates, axis=0, return_index=True)
+    distinct = candidates[distinct_rows(candidates)]
     if scan.form.unit_length and len(distinct) > 1:
-        nonzero = distinct.any(axis=1)  # a row of zeros has no direction to represent
-        distinct, first = distinct[nonzero], first[nonzero]
-    if selection == "random" or len(distinct) <= n_representatives:
-        chosen = candidates[np.sort(first)][:n_representatives].astype(np.float64)
+        distinct = distinct[distinct.any(axis=1)]  # a row of zeros has no direction to represent
+    if len(distinct) <= n_representatives:
+        chosen = distinct.astype(np.float64)
     else:
         chosen = SELECTIONS[selection](rows, scan, candidates, n_representatives, max_iter, rng)
     return scan.form.prepare_points(chosen) if scan.form.unit_length else scan.form.restore(chosen)

@@ -17,7 +17,7 @@ from ..io.zarr import open_rows
 from ..kernels.rows import compute_dtype, finite_rows, prepare_rows, scan_rows
 from ..runtime.execution import compute, map_to_objects, runs_in_process
 from ..runtime.seeding import draw_ranks
-from ..validation import check_table
+from ..validation import check_dense, check_table
 
 __all__ = [
     "RowForm",
@@ -82,7 +82,7 @@ class Rows:
 def is_chunked(X: Any) -> bool:
     """Whether `X` is chunked input: dask array or dataframe, zarr.Array, a path, or an xarray object over dask."""
     return (
-        isinstance(X, str | PathLike | da.Array | zarr.Array)
+        isinstance(X, str | PathLike | da.Array | zarr.Array | zarr.Group)
         or hasattr(X, "to_dask_array")
         or (type(X).__module__.startswith("xarray") and isinstance(getattr(X, "data", None), da.Array))
     )
@@ -110,13 +110,15 @@ def check_rows(X: Any, missing: str = "raise") -> Rows:
     blocks depends on d and the dtype only (`block_rows`), so every sum over blocks is the same for any chunking.
     """
     chunked = is_chunked(X)
-    if isinstance(X, str | PathLike):
-        X = open_rows(X)
+    if isinstance(X, str | PathLike | zarr.Group):
+        X = open_rows(X)  # says that a group is no array
     if hasattr(X, "to_dask_array"):
         X = X.to_dask_array()
     if type(X).__module__.startswith("xarray"):
         X = X.data
+    check_dense(X)
     if isinstance(X, da.Array):
+        check_table(X.shape, X.dtype)  # before rows are counted
         X = _count_rows(X)
     elif not isinstance(X, zarr.Array):
         X = np.asarray(X)
@@ -316,7 +318,11 @@ def check_weights(sample_weight: Any, rows: Rows) -> da.Array | None:
     if sample_weight is None:
         return None
     if not isinstance(sample_weight, da.Array):
-        sample_weight = da.from_array(np.asarray(sample_weight), chunks=rows.blocks.chunks[0], name=False)
+        sample_weight = np.asarray(sample_weight)
+        if sample_weight.ndim == 0:
+            sample_weight = np.full(rows.n_samples, sample_weight)
+        if sample_weight.shape == (rows.n_samples,):
+            sample_weight = da.from_array(sample_weight, chunks=(rows.block_rows,), name=False)
     if sample_weight.shape != (rows.n_samples,):
         raise ValueError(f"sample_weight.shape must be ({rows.n_samples},), got {sample_weight.shape}")
     if sample_weight.dtype.kind not in "biuf":
@@ -332,7 +338,7 @@ def _draw_weighted(
         raise ValueError("sample_weight must be finite and >= 0")
     n_weighted = sum(part["weighted"] for part in found)
     if n_weighted == 0:
-        raise ValueError("sample_weight must not be 0 for every row")
+        raise ValueError("sample_weight must be above zero for some row that takes part, got zeros only")
     seed = int(rng.integers(2**63))
     parts = compute(map_to_objects(_draw_block, rows.blocks, name="dc-sample", weights=weights, size=size, seed=seed))[
         0
@@ -384,7 +390,9 @@ def _scan_block(
     low, high = np.searchsorted(ranks, [number * size, number * size + len(block)])
     digest = hashlib.blake2b(digest_size=16)
     if fingerprint:
-        digest.update(np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("=")).data)
+        # Native byte order; a long double has bytes without meaning.
+        dtype = block.dtype.newbyteorder("=") if block.dtype.itemsize <= 8 else np.dtype(np.float64)
+        digest.update(np.ascontiguousarray(block, dtype=dtype).data)
         if weights is not None:
             digest.update(np.ascontiguousarray(weights).data)
     finite = None if weights is None else finite_rows(block)

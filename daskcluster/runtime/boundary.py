@@ -54,6 +54,8 @@ class Boundary:
     ------
     StorageMismatchError
         If the named store holds products of another method or other parameters.
+    TypeError
+        If `storage` is no path.
     ValueError
         If `storage` is something else than a store made here, or an empty or new folder.
 
@@ -65,6 +67,8 @@ class Boundary:
     """
 
     def __init__(self, storage: PathInput | None, method: str, parameters: dict[str, Any], random_state: Seed) -> None:
+        if storage is not None and not (isinstance(storage, str | os.PathLike) and os.fspath(storage)):
+            raise TypeError(f"storage must be a path or None, got {storage!r}")
         self.folder = None if storage is None else local_path(storage)
         self._scratch: _ScratchFolder | None = None
         stored = None if self.folder is None else _read_key(self.folder)

@@ -14,14 +14,24 @@ __all__ = ["one_blas_thread"]
 
 _lock = threading.Lock()
 _depth = 0
-_limiter: Any = None
+_before: list[int] = []
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _libraries() -> tuple[Any, ...]:
     import scipy.linalg  # noqa: F401  # a BLAS that is loaded later would escape the limit
 
-    return ThreadpoolController()
+    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def _set_threads(numbers: list[int]) -> None:
+    for library, n_threads in zip(_libraries(), numbers, strict=True):
+        # threadpoolctl >= 3.8 obeys only the thread that was the first to set a number, and ignores the others; here
+        # the last to leave restores what the first to enter set.
+        release = getattr(library, "clear_controlling_thread", lambda force: None)
+        release(force=True)
+        library.set_num_threads(n_threads)
+        release(force=True)
 
 
 @contextmanager
@@ -34,11 +44,11 @@ def one_blas_thread() -> Iterator[None]:
     the last to leave restores what was there. dask gives the parallelism; more threads below it oversubscribe the
     cores, and another number of threads gives other last digits.
     """
-    global _depth, _limiter
+    global _depth, _before
     with _lock:
         if _depth == 0:
-            _limiter = _controller().limit(limits=1)
-            _limiter.__enter__()
+            _before = [library.get_num_threads() for library in _libraries()]
+            _set_threads([1] * len(_before))
         _depth += 1
     try:
         yield
@@ -46,5 +56,4 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _depth -= 1
             if _depth == 0:
-                _limiter.__exit__(None, None, None)
-                _limiter = None
+                _set_threads(_before)
