@@ -42,7 +42,7 @@ SCALES = {"standard": "StandardScaler", "robust": "RobustScaler", "minmax": "Min
 METRICS = {
     "NMI": ("normalized_mutual_info", "normalized mutual information"),
     "ACC": ("clustering_accuracy", "accuracy under the best matching"),
-    "purity": ("purity", "purity"),
+    "purity": ("purity", "share of rows in the majority class of their cluster"),
     "RI": ("rand_index", "Rand index"),
     "ARI": ("adjusted_rand_index", "adjusted Rand index"),
 }
@@ -71,7 +71,7 @@ class _Main(click.Group):
             except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
                 raise  # click knows what to do
             except KeyboardInterrupt:
-                click.echo("Interrupted: unfinished outputs are removed; a --storage continues.", err=True)
+                click.echo("Interrupted. Unfinished outputs are removed; --storage keeps finished stages.", err=True)
                 raise click.exceptions.Exit(130) from None
             except Exception as error:
                 if ctx.params.get("debug"):
@@ -534,7 +534,7 @@ def _scores(true: Any, pred: Any) -> dict[str, float]:
 
 
 def _score_lines(scores: Mapping[str, float]) -> list[tuple[str, str]]:
-    return [(f"{METRICS[name][1]} ({name})", f"{value:.4f}") for name, value in scores.items()]
+    return [(name, f"{value:.4f}  {METRICS[name][1]}") for name, value in scores.items()]
 
 
 # -- input and output -------------------------------------------------------------------------------------------------
@@ -1018,8 +1018,8 @@ def plan(rows: str, make_estimator: Callable[..., Any], cluster: _Cluster, quiet
 
 
 @main.command(short_help="Cluster two million rows, or a store of your own.")
-@click.argument("store", metavar="[STORE.zarr", type=PATH, required=False)
-@click.argument("clusters", metavar="K]", type=_COUNT_FROM_1, required=False)
+@click.argument("store", metavar="[STORE.zarr]", type=PATH, required=False)
+@click.argument("clusters", metavar="[K]", type=_COUNT_FROM_1, required=False)
 @click.option(
     "-n",
     "n_rows",

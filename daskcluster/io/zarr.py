@@ -48,6 +48,8 @@ __all__ = [
 #: one bound. The bound on rows keeps enough chunks for all cores where rows are short.
 CHUNK_BYTES = 32 * 2**20
 CHUNK_ROWS = 2**20
+#: Chunks of a dask array that are smaller are joined when it is stored.
+LEAST_CHUNK_BYTES = 4 * 2**20
 
 # A partial output of another machine counts as abandoned when nothing in it changed for so long. (On this
 # machine the process is looked up.)
@@ -60,7 +62,7 @@ _active: set[Path] = set()
 # -- reading -------------------------------------------------------------------------------------------------
 
 
-def open_rows(source: zarr.Array[Any] | PathInput) -> zarr.Array[Any]:
+def open_rows(source: zarr.Array[Any] | zarr.Group | PathInput) -> zarr.Array[Any]:
     """Open a Zarr array for reading.
 
     Parameters
@@ -86,6 +88,8 @@ def open_rows(source: zarr.Array[Any] | PathInput) -> zarr.Array[Any]:
     """
     if isinstance(source, zarr.Array):
         return source
+    if isinstance(source, zarr.Group):
+        raise ValueError(_describe_group(str(source.store_path), source))
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"expected a zarr.Array or the path of one, got {type(source).__name__}")
     name = os.fspath(source)
@@ -308,7 +312,7 @@ def write_array(
         Where: a path on a file system that all workers see.
     chunks, shards : int or sequence of int, optional
         As in `create_array`. By default the chunks of `array` where they are regular and neither tiny nor
-        huge (many are stored as one below 1 MiB), else whole rows of 16 to 32 MiB.
+        huge (many are stored as one below 4 MiB), else whole rows of 16 to 32 MiB.
     overwrite : bool
         Replace an existing array. The old one stays until the new one is complete, so `array` may read from
         it.
@@ -389,7 +393,7 @@ def _natural_chunk_rows(array: da.Array) -> int | None:
     row_bytes = array.dtype.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
     if not regular or not 0 < sizes[0] * row_bytes <= 2 * CHUNK_BYTES:
         return None
-    several: int = -(-(2**20) // (sizes[0] * row_bytes))
+    several: int = -(-LEAST_CHUNK_BYTES // (sizes[0] * row_bytes))
     return int(sizes[0]) * several
 
 

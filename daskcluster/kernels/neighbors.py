@@ -11,16 +11,20 @@ candidates, above it they stand as rows and the loops vectorise over features.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .jit import jit, jit_fast
 
 __all__ = [
+    "LONG_STRIP",
+    "NEAREST_IN_NEIGHBORHOODS",
     "PAD_COLUMNS",
+    "SHORT_FEATURES",
+    "SHORT_STRIP",
     "WIDE_FEATURES",
-    "group_rows",
     "nearest_exact",
-    "nearest_in_neighborhoods",
     "nearest_in_neighborhoods_wide",
     "nearest_starts",
     "nearest_starts_wide",
@@ -28,10 +32,8 @@ __all__ = [
 
 #: Above this number of features the loops run over features.
 WIDE_FEATURES = 64
-#: Rep-clusters are padded with infinite columns to a multiple of this, a whole number of vector registers.
+#: Columns are padded to a multiple of this with infinite ones, a whole number of vector registers.
 PAD_COLUMNS = 16
-#: Neighbours that are looked at together, nearest to the start first; then the triangle inequality may end the search.
-STRIP = 12
 
 _LARGEST_KEY = np.iinfo(np.int64).max
 _LARGEST_BITS = np.iinfo(np.int32).max
@@ -75,45 +77,6 @@ def _finish(rows, i, representatives, kept, indices, distances):
             position -= 1
         distances[i, position] = distance
         indices[i, position] = kept[q]
-
-
-@jit
-def group_rows(groups, n_groups):
-    """Order of the rows (n,) intp that puts equal groups together, stable; a counting sort."""
-    position = np.zeros(n_groups + 1, np.intp)
-    for i in range(groups.shape[0]):
-        position[groups[i] + 1] += 1
-    for g in range(n_groups):
-        position[g + 1] += position[g]
-    order = np.empty(groups.shape[0], np.intp)
-    for i in range(groups.shape[0]):
-        order[position[groups[i]]] = i
-        position[groups[i]] += 1
-    return order
-
-
-@jit_fast
-def _nearest_column(rows, i, columns, group, n_columns, mask, sqdist, low, bits):
-    """Position of the nearest of the first columns of ``columns[group]`` (d, m) to row i.
-
-    The comparison leaves out the last bits of float32, `mask`, whose place the position takes: enough for a start.
-    """
-    x = rows[i, 0]
-    for j in range(n_columns):
-        difference = x - columns[group, 0, j]
-        sqdist[j] = difference * difference
-    for f in range(1, rows.shape[1]):
-        x = rows[i, f]
-        for j in range(n_columns):
-            difference = x - columns[group, f, j]
-            sqdist[j] += difference * difference
-    for j in range(n_columns):
-        low[j] = np.float32(sqdist[j])
-    smallest = np.int32(_LARGEST_BITS)
-    for j in range(n_columns):
-        key = (bits[j] & ~mask) | np.int32(j)
-        smallest = key if key < smallest else smallest
-    return smallest & mask
 
 
 @jit_fast
@@ -191,85 +154,97 @@ def nearest_starts_wide(rows, groups, sizes, members, representatives):
     return starts
 
 
+#: Width of the strips of neighbours for up to `SHORT_FEATURES` features, where the search ends early, and for more, where
+#: longer loops count for more.
+SHORT_FEATURES, SHORT_STRIP, LONG_STRIP = 4, 16, 64
+
+
+def _make_nearest_in_neighborhoods(strip: int) -> Any:
+    """Compile step 3 for one width of the strips: a constant in the inner loops doubles their speed."""
+
+    @jit_fast
+    def nearest_in_neighborhoods(rows, starts, neighbors, reach, coordinates, representatives, n_neighbors):
+        """Step 3: the K nearest among a representative and its K' neighbours, uspec_usenc_2019 section 3.1.2.
+
+        Parameters
+        ----------
+        rows : (n, d) float
+        starts : (n,) int32
+            Result of step 2.
+        neighbors : (p, K' + 1) int32
+            Each representative and its K' nearest ones, nearest first.
+        reach : (p, K' + 1) float32
+            Distances from the representative to these.
+        coordinates : (p, s, d, strip) float
+            Their coordinates as columns, in the rows' dtype, in s strips, padded with infinite columns.
+        representatives : (p, d) float64
+        n_neighbors : int
+            K, at most K' + 1.
+
+        Returns
+        -------
+        indices : (n, K) int32
+        distances : (n, K) float32
+            Euclidean, ascending.
+
+        Notes
+        -----
+        A neighbour is at least ``reach`` less the row's distance to the start away. When that exceeds the K-th best,
+        no later one can be nearer, and the search ends: the result is that of looking at all K' + 1.
+        """
+        n_rows, n_features = rows.shape
+        sqdist = np.empty(strip, rows.dtype)
+        low = np.empty(strip, np.float32)
+        bits = low.view(np.int32)
+        best = np.empty(n_neighbors, np.int64)
+        kept = np.empty(n_neighbors, np.int32)
+        indices = np.empty((n_rows, n_neighbors), np.int32)
+        distances = np.empty((n_rows, n_neighbors), np.float32)
+        for i in range(n_rows):
+            start = starts[i]
+            best[:] = _LARGEST_KEY
+            from_start = np.float32(0)
+            for s in range(coordinates.shape[1]):
+                begin = s * strip
+                if s > 0:
+                    gap = reach[start, begin] * (1 - _SLACK) - from_start * (1 + _SLACK)
+                    if gap > 0:
+                        low[0] = gap * gap
+                        if bits[0] > best[n_neighbors - 1] >> np.int64(32):
+                            break
+                x = rows[i, 0]
+                for j in range(strip):
+                    difference = x - coordinates[start, s, 0, j]
+                    sqdist[j] = difference * difference
+                for f in range(1, n_features):
+                    x = rows[i, f]
+                    for j in range(strip):
+                        difference = x - coordinates[start, s, f, j]
+                        sqdist[j] += difference * difference
+                for j in range(strip):
+                    low[j] = np.float32(sqdist[j])
+                ranked = 0
+                if s == 0:
+                    from_start = np.sqrt(low[0])
+                    ranked = SHORT_STRIP
+                    for j in range(SHORT_STRIP):  # most of these are kept at first: without a branch
+                        _keep(best, (np.int64(bits[j]) << np.int64(32)) | np.int64(j))
+                for j in range(ranked, strip):
+                    if bits[j] < best[n_neighbors - 1] >> np.int64(32):
+                        _keep(best, (np.int64(bits[j]) << np.int64(32)) | np.int64(begin + j))
+            for q in range(n_neighbors):
+                kept[q] = neighbors[start, best[q] & _POSITION]
+            _finish(rows, i, representatives, kept, indices, distances)
+        return indices, distances
+
+    return nearest_in_neighborhoods
+
+
+NEAREST_IN_NEIGHBORHOODS = {strip: _make_nearest_in_neighborhoods(strip) for strip in (SHORT_STRIP, LONG_STRIP)}
+
+
 @jit_fast
-def nearest_in_neighborhoods(rows, order, starts, neighbors, reach, coordinates, representatives, n_neighbors):
-    """Step 3: the K nearest among a representative and its K' neighbours, uspec_usenc_2019 section 3.1.2.
-
-    Parameters
-    ----------
-    rows : (n, d) float
-    order : (n,) intp
-        Order of the visits; see `group_rows`.
-    starts : (n,) int32
-        Result of step 2.
-    neighbors : (p, K' + 1) int32
-        Each representative and its K' nearest ones, nearest first.
-    reach : (p, K' + 1) float32
-        Distances from the representative to these.
-    coordinates : (p, d, K' + 1) float
-        Their coordinates as columns, in the rows' dtype.
-    representatives : (p, d) float64
-    n_neighbors : int
-        K, at most K' + 1.
-
-    Returns
-    -------
-    indices : (n, K) int32
-    distances : (n, K) float32
-        Euclidean, ascending.
-
-    Notes
-    -----
-    A neighbour is at least ``reach`` less the row's distance to the start away. When that exceeds the K-th best, no
-    later one can be nearer, and the search ends: the result is that of looking at all K' + 1.
-    """
-    n_rows = rows.shape[0]
-    n_candidates = neighbors.shape[1]
-    sqdist = np.empty(STRIP, rows.dtype)
-    low = np.empty(STRIP, np.float32)
-    bits = low.view(np.int32)
-    best = np.empty(n_neighbors, np.int64)
-    kept = np.empty(n_neighbors, np.int32)
-    indices = np.empty((n_rows, n_neighbors), np.int32)
-    distances = np.empty((n_rows, n_neighbors), np.float32)
-    for t in range(n_rows):
-        i = order[t]
-        start = starts[i]
-        best[:] = _LARGEST_KEY
-        begin = 0
-        from_start = 0.0
-        while begin < n_candidates:
-            width = min(STRIP, n_candidates - begin)
-            x = rows[i, 0]
-            for j in range(width):
-                difference = x - coordinates[start, 0, begin + j]
-                sqdist[j] = difference * difference
-            for f in range(1, rows.shape[1]):
-                x = rows[i, f]
-                for j in range(width):
-                    difference = x - coordinates[start, f, begin + j]
-                    sqdist[j] += difference * difference
-            for j in range(width):
-                low[j] = np.float32(sqdist[j])
-            if begin == 0:
-                from_start = np.sqrt(low[0])
-            for j in range(width):
-                _keep(best, (np.int64(bits[j]) << np.int64(32)) | np.int64(begin + j))
-            begin += width
-            if begin < n_candidates:
-                gap = reach[start, begin] * (1 - _SLACK) - from_start * (1 + _SLACK)
-                if gap > 0:
-                    low[0] = gap * gap
-                    if bits[0] > best[n_neighbors - 1] >> np.int64(32):
-                        break
-        for q in range(n_neighbors):
-            kept[q] = neighbors[start, best[q] & _POSITION]
-        _finish(rows, i, representatives, kept, indices, distances)
-    return indices, distances
-
-
-@jit_fast
-def nearest_in_neighborhoods_wide(rows, order, starts, neighbors, reach, coordinates, representatives, n_neighbors):
+def nearest_in_neighborhoods_wide(rows, starts, neighbors, reach, coordinates, representatives, n_neighbors):
     """As `nearest_in_neighborhoods` for many features: `coordinates` (p, d) are the representatives as rows."""
     n_rows = rows.shape[0]
     n_candidates = neighbors.shape[1]
@@ -279,8 +254,7 @@ def nearest_in_neighborhoods_wide(rows, order, starts, neighbors, reach, coordin
     kept = np.empty(n_neighbors, np.int32)
     indices = np.empty((n_rows, n_neighbors), np.int32)
     distances = np.empty((n_rows, n_neighbors), np.float32)
-    for t in range(n_rows):
-        i = order[t]
+    for i in range(n_rows):
         start = starts[i]
         best[:] = _LARGEST_KEY
         from_start = np.float32(0)

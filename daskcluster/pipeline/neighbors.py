@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from ..kernels.lloyd import assign_rows
 from ..kernels.neighbors import (
+    LONG_STRIP,
+    NEAREST_IN_NEIGHBORHOODS,
     PAD_COLUMNS,
+    SHORT_FEATURES,
+    SHORT_STRIP,
     WIDE_FEATURES,
-    group_rows,
     nearest_exact,
-    nearest_in_neighborhoods,
     nearest_in_neighborhoods_wide,
     nearest_starts,
     nearest_starts_wide,
@@ -48,8 +50,6 @@ LEAST_RECALL = 0.98
 RECALL_ROWS = 512
 #: Neighbourhoods are stored with their coordinates up to so many bytes.
 MOST_COORDINATE_BYTES = 64 * 2**20
-#: Coordinates up to so many bytes count as cached.
-CACHE_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class RepresentativeIndex:
     sizes, members, starts_coordinates : arrays, or None for an exact search
         Rep-clusters, as `nearest_starts` or `nearest_starts_wide` read them.
     neighbors, reach, coordinates : arrays, or None for an exact search
-        Neighbourhoods, as `nearest_in_neighborhoods` or `nearest_in_neighborhoods_wide` read them.
+        Neighbourhoods, as `NEAREST_IN_NEIGHBORHOODS` or `nearest_in_neighborhoods_wide` read them.
     """
 
     form: RowForm
@@ -97,13 +97,10 @@ class RepresentativeIndex:
         if self.centers is None or self.coordinates is None:
             return nearest_exact(rows, self.columns, self.points, n_neighbors)
         starts_of = nearest_starts_wide if self.wide else nearest_starts
-        nearest = nearest_in_neighborhoods_wide if self.wide else nearest_in_neighborhoods
+        nearest = nearest_in_neighborhoods_wide if self.wide else NEAREST_IN_NEIGHBORHOODS[self.coordinates.shape[3]]
         groups = assign_rows(rows, self.centers)
         starts = starts_of(rows, groups, self.sizes, self.members, self.starts_coordinates)
-        # Rows that share a neighbourhood one after the other, where the neighbourhoods do not fit in the cache.
-        cached = self.coordinates.nbytes <= CACHE_BYTES
-        order = np.arange(len(rows)) if cached else group_rows(starts, len(self.points))
-        return nearest(rows, order, starts, self.neighbors, self.reach, self.coordinates, self.points, n_neighbors)
+        return nearest(rows, starts, self.neighbors, self.reach, self.coordinates, self.points, n_neighbors)
 
 
 def index_representatives(
@@ -232,8 +229,13 @@ def _approximate_index(
         members[c, : len(inside)] = inside
         if not wide:
             columns[c, :, : len(inside)] = typed[inside].T
-    # (p, d), or (p, d, K' + 1)
-    coordinates = typed if wide else np.ascontiguousarray(typed[neighbors].transpose(0, 2, 1))
+    coordinates = typed
+    if not wide:
+        strip = SHORT_STRIP if n_features <= SHORT_FEATURES else LONG_STRIP
+        padded = np.full((n_points, size + 1 + -(size + 1) % strip, n_features), np.inf, computing)
+        padded[:, : size + 1] = typed[neighbors]
+        strips = padded.reshape(n_points, -1, strip, n_features)
+        coordinates = np.ascontiguousarray(strips.transpose(0, 1, 3, 2))  # (p, s, d, w)
     return RepresentativeIndex(
         exact.form, points, exact.columns, centers, sizes, members, columns, neighbors, reach, coordinates
     )

@@ -133,7 +133,7 @@ def check_rows(X: Any, missing: str = "raise") -> Rows:
         array = da.from_array(X, chunks=(size, X.shape[1]), name=False)
     canonical = (size, X.shape[1])
     if array.chunks != da.core.normalize_chunks(canonical, X.shape, dtype=X.dtype):
-        array = array.rechunk(canonical)
+        array = array.rechunk(canonical, method="tasks")  # never "p2p", which stalls where workers come and go
     return Rows(array, missing, chunked)
 
 
@@ -327,7 +327,7 @@ def check_weights(sample_weight: Any, rows: Rows) -> da.Array | None:
         raise ValueError(f"sample_weight.shape must be ({rows.n_samples},), got {sample_weight.shape}")
     if sample_weight.dtype.kind not in "biuf":
         raise ValueError(f"sample_weight must hold real numbers, got dtype {sample_weight.dtype}")
-    return sample_weight.astype(np.float64).rechunk((rows.blocks.chunks[0],))
+    return sample_weight.astype(np.float64).rechunk((rows.blocks.chunks[0],), method="tasks")
 
 
 def _draw_weighted(
@@ -448,7 +448,8 @@ def _choose_form(
     n_features = sample.shape[1]
     if unit_length:
         return RowForm(np.zeros(n_features), 1.0, True)
-    shift = np.median(sample.astype(dtype), axis=0).astype(dtype).astype(np.float64)
+    middle = (len(sample) - 1) // 2  # the lower median, which is a value of the data: a mean of two can overflow
+    shift = np.partition(sample.astype(dtype), middle, axis=0)[middle].astype(np.float64)
     with np.errstate(over="ignore"):
         largest = np.maximum(maximum - shift, shift - minimum).max()
     if not np.isfinite(largest):

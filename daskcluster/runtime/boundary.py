@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import StorageMismatchError
 from ..io.zarr import atomic_path, local_path
 from ..typing import PathInput, Seed
-from .execution import active_client, compute, map_to_objects, persist
+from .execution import active_client, compute, map_to_objects, persist, runs_in_process
 from .seeding import root_seed
 
 __all__ = ["Boundary", "budget_bytes"]
@@ -170,13 +170,17 @@ class Boundary:
                 with atomic_path(path) as temporary:
                     self._write(temporary, array, task)
             return _open_rows(path, array)
-        n_bytes = array.nbytes
-        if active_client() is not None or n_bytes <= budget_bytes():
+        fits = array.nbytes <= budget_bytes()
+        if fits and active_client() is None and runs_in_process():
+            # One array that the tasks fill: with persisted blocks dask would run a second task a block and pass.
+            held = _Held(np.empty(array.shape, array.dtype), None)
+            return _as_dask(held, array), _fill(held, array, task, name)
+        if fits or active_client() is not None:
             summaries = map_to_objects(task, array, name=f"dc-{name}-sum")
             if summarize is None:
                 return persist(array)[0], []
-            held, summaries = persist(array, summaries)
-            return held, list(compute(summaries)[0])
+            persisted, summaries = persist(array, summaries)
+            return persisted, list(compute(summaries)[0])
         owner = self._scratch_folder()
         self._write(owner.path / name, array, task)
         return _open_rows(owner.path / name, array, owner)
@@ -192,8 +196,7 @@ class Boundary:
             compressors=None,
             filters=None,
         )
-        writer = partial(_write_block, target=target, size=array.chunksize[0], task=task)
-        group.attrs["summaries"] = list(compute(map_to_objects(writer, array, name=f"dc-{path.name}"))[0])
+        group.attrs["summaries"] = _fill(target, array, task, path.name)
 
     def _scratch_folder(self) -> _ScratchFolder:
         if self._scratch is None:
@@ -213,28 +216,43 @@ class _ScratchFolder:
 
 
 class _Held:
-    """A stored product as dask reads it: keeps the scratch folder in this process, and is a plain array elsewhere."""
+    """A product as dask reads it: keeps the scratch folder in this process, and is a plain array elsewhere."""
 
     def __init__(self, array: Any, owner: _ScratchFolder | None) -> None:
         self.array = array
         self.owner = owner
         self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+        self._token = uuid.uuid4().hex
 
     def __getitem__(self, index: Any) -> NDArray[Any]:
         return np.asarray(self.array[index])
 
+    def __setitem__(self, index: Any, block: NDArray[Any]) -> None:
+        self.array[index] = block
+
     def __reduce__(self) -> Any:
         return _Held, (self.array, None)
+
+    def __dask_tokenize__(self) -> Any:
+        return ("daskcluster-held", self._token)  # without hashing the content
 
 
 def _open_rows(
     path: Path, like: da.Array, owner: _ScratchFolder | None = None
 ) -> tuple[da.Array, list[dict[str, Any]]]:
     group = zarr.open_group(path, mode="r")
-    held = _Held(group["rows"], owner)
-    array = da.from_array(held, chunks=like.chunks, name=f"dc-held-{uuid.uuid4().hex}", asarray=False)
     attributes: dict[str, Any] = group.attrs.asdict()
-    return array, attributes["summaries"]
+    return _as_dask(_Held(group["rows"], owner), like), attributes["summaries"]
+
+
+def _as_dask(held: _Held, like: da.Array) -> da.Array:
+    return da.from_array(held, chunks=like.chunks, name=f"dc-held-{uuid.uuid4().hex}", asarray=False)
+
+
+def _fill(target: Any, array: da.Array, task: Callable[..., dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """Compute an array into a target of its shape, block by block; the summaries of its blocks."""
+    writer = partial(_write_block, target=target, size=array.chunksize[0], task=task)
+    return list(compute(map_to_objects(writer, array, name=f"dc-{name}"))[0])
 
 
 def _summary(block: NDArray[Any], number: int, summarize: Callable[..., dict[str, Any]] | None) -> dict[str, Any]:
@@ -242,7 +260,7 @@ def _summary(block: NDArray[Any], number: int, summarize: Callable[..., dict[str
 
 
 def _write_block(
-    block: NDArray[Any], number: int, target: zarr.Array[Any], size: int, task: Callable[..., dict[str, Any]]
+    block: NDArray[Any], number: int, target: Any, size: int, task: Callable[..., dict[str, Any]]
 ) -> dict[str, Any]:
     target[number * size : number * size + len(block)] = block
     return task(block, number=number)
