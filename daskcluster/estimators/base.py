@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..io.models import save_model
 from ..pipeline.rows import Rows, check_finite_block, check_rows, is_chunked
 from ..runtime.boundary import Boundary
-from ..runtime.execution import active_client, compute, map_rows
+from ..runtime.execution import active_client, apply_by_tiles, compute, map_rows
 from ..typing import ArrayInput, PathInput
 from ..validation import check_dense, check_integer, check_n_features, check_option, check_seed
 
@@ -115,6 +115,8 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             dtype=dtype,
             numbered=True,
             inner=function,
+            shape=() if columns is None else (columns,),
+            out_dtype=dtype,
             size=rows.block_rows if rows.missing == "raise" else None,
             **arguments,
         )
@@ -147,7 +149,7 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             If the number of features is another one than in `fit`, or a value is NaN or infinite and
             ``missing="raise"``; for chunked input this shows when the labels are computed.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "n_clusters_")  # a failed fit leaves n_features_in_
         rows = self._open(X, reset=False)
         return self._hand_out(self._map(rows, "labels"), rows)
 
@@ -163,7 +165,7 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         (n, q) float64
             NumPy for NumPy, a lazy dask array for chunked input; NaN for missing rows. The class says what it is.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "n_clusters_")  # a failed fit leaves n_features_in_
         rows = self._open(X, reset=False)
         return self._hand_out(self._map(rows, "points"), rows)
 
@@ -182,7 +184,7 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         FileExistsError
             If `path` exists and `overwrite` is false.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "n_clusters_")  # a failed fit leaves n_features_in_
         save_model(self, path, overwrite)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -198,9 +200,11 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return tags
 
 
-def checked_block(block: Any, number: int, inner: Any, size: int | None, **arguments: Any) -> Any:
-    """Apply a block function; with a block `size`, refuse values that are not finite."""
+def checked_block(
+    block: Any, number: int, inner: Any, shape: tuple[int, ...], out_dtype: Any, size: int | None, **arguments: Any
+) -> Any:
+    """Apply a row-wise function by tiles; with a block `size`, refuse values that are not finite."""
     block = np.asarray(block)
     if size is not None:
         check_finite_block(block, number * size)
-    return inner(block, **arguments)
+    return apply_by_tiles(inner, block, shape, out_dtype, **arguments)

@@ -154,8 +154,8 @@ def nearest_starts_wide(rows, groups, sizes, members, representatives):
     return starts
 
 
-#: Width of the strips of neighbours for up to `SHORT_FEATURES` features, where the search ends early, and for more, where
-#: longer loops count for more.
+#: Width of the strips of neighbours for up to `SHORT_FEATURES` features, where the search ends early, and for more,
+#: where longer loops count for more.
 SHORT_FEATURES, SHORT_STRIP, LONG_STRIP = 4, 16, 64
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..kernels.cut import lift_rows, small_graph
 from ..kernels.neighbors import PAD_COLUMNS
 from ..linalg import largest_eigenpairs
-from ..runtime.execution import compute, map_rows, reduce_blocks
+from ..runtime.execution import compute, map_rows, reduce_blocks, tiles
 from .bipartite import BipartiteGraph, EdgesOf
 
 __all__ = ["LiftedRows", "TransferCut", "lift_embedding", "transfer_cut"]
@@ -43,7 +43,8 @@ class TransferCut:
 
 def _small_graph_block(block: NDArray[Any], edges_of: EdgesOf, n_right: int) -> dict[str, Any]:
     small = np.zeros((n_right, n_right))
-    small_graph(*edges_of(block), small)
+    for tile in tiles(len(block)):
+        small_graph(*edges_of(block[tile]), small)
     return {"small": small}
 
 

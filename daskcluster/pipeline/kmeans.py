@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.lloyd import accumulate_rows, assign_rows, closest_sqdist, plus_plus_rows
-from ..runtime.execution import compute, map_to_objects, reduce_blocks
+from ..runtime.execution import compute, map_to_objects, reduce_blocks, tiles
 from ..runtime.seeding import stream
 from ..runtime.threads import one_blas_thread
 
@@ -109,13 +109,38 @@ def _pass(
     points: NDArray[np.floating], weights: NDArray[np.float64], centers: NDArray[np.float64]
 ) -> tuple[dict[str, Any], NDArray[np.int32]]:
     """One Lloyd pass over points in memory: the sums, and the labels."""
-    labels = assign_rows(points, centers)
+    found = _empty_pass(centers)
+    labels = _add_rows(found, points, None, len(points), weights, centers)
+    return found, labels
+
+
+def _empty_pass(centers: NDArray[np.float64]) -> dict[str, Any]:
     n_clusters = len(centers)
-    sums = np.zeros_like(centers)
-    masses = np.zeros(n_clusters)
-    first = np.full(n_clusters, len(points), np.int64)
-    inertia = accumulate_rows(points, weights, labels, centers, sums, masses, first)
-    return {"rows": len(points), "sums": sums, "masses": masses, "first": first, "inertia": inertia}, labels
+    return {
+        "rows": 0,
+        "sums": np.zeros_like(centers),
+        "masses": np.zeros(n_clusters),
+        "first": np.full(n_clusters, -1, np.int64),
+        "inertia": 0.0,
+    }
+
+
+def _add_rows(
+    found: dict[str, Any],
+    points: NDArray[np.floating],
+    rows: NDArray[np.intp] | None,
+    n_rows: int,
+    weights: NDArray[np.float64],
+    centers: NDArray[np.float64],
+) -> NDArray[np.int32]:
+    """Add points to the sums of a pass, in row order; `rows` are their numbers among `n_rows` rows. Labels."""
+    labels = assign_rows(points, centers)
+    first = np.full(len(centers), len(points), np.int64)
+    found["inertia"] += accumulate_rows(points, weights, labels, centers, found["sums"], found["masses"], first)
+    new = (found["first"] < 0) & (first < len(points))
+    found["first"][new] = found["rows"] + (first[new] if rows is None else rows[first[new]])
+    found["rows"] += n_rows
+    return labels
 
 
 def _moved(centers: NDArray[np.float64], found: dict[str, Any]) -> NDArray[np.float64]:
@@ -126,7 +151,7 @@ def _moved(centers: NDArray[np.float64], found: dict[str, Any]) -> NDArray[np.fl
 
 def _ordered(centers: NDArray[np.float64], found: dict[str, Any], n_iter: int) -> Centers:
     """Canonical order: clusters by their first row, those without rows dropped."""
-    taken = np.flatnonzero(found["first"] < found["rows"])
+    taken = np.flatnonzero(found["first"] >= 0)
     order = taken[np.argsort(found["first"][taken], kind="stable")]
     return Centers(centers[order], float(found["inertia"]), n_iter)
 
@@ -207,7 +232,7 @@ def lloyd_over_blocks(
 
     Notes
     -----
-    A task holds the block, its points (n', q) and the labels: block bytes + 8 n' q + 4 n', and a partial result of
+    A task holds the block, the points of a tile of `TILE_ROWS` rows, 8 q bytes each, and a partial result of
     8 k (q + 3) bytes. Partial results are summed in block order by a tree of fixed shape.
     """
     n_iter = 0
@@ -227,19 +252,15 @@ def _lloyd_block(
     centers: NDArray[np.float64],
     weights: NDArray[np.float64] | None = None,
 ) -> dict[str, Any]:
-    values, rows = points(block)
-    found, _ = _pass(values, _block_weights(weights, rows), centers)
-    if rows is not None:  # numbers within the points -> within the block
-        taken = found["first"] < len(values)
-        found["first"][taken] = rows[found["first"][taken]]
-        found["first"][~taken] = len(block)
-        found["rows"] = len(block)
+    found = _empty_pass(centers)
+    for tile in tiles(len(block)):
+        values, rows = points(block[tile])
+        weighted = _NO_WEIGHTS if weights is None else _block_weights(weights[tile], rows)
+        _add_rows(found, values, rows, tile.stop - tile.start, weighted, centers)
     return found
 
 
-def _block_weights(weights: NDArray[np.float64] | None, rows: NDArray[np.intp] | None) -> NDArray[np.float64]:
-    if weights is None:
-        return _NO_WEIGHTS
+def _block_weights(weights: NDArray[np.float64], rows: NDArray[np.intp] | None) -> NDArray[np.float64]:
     column = weights[:, 0] if weights.ndim == 2 else weights
     return np.ascontiguousarray(column if rows is None else column[rows], np.float64)
 
@@ -247,8 +268,8 @@ def _block_weights(weights: NDArray[np.float64] | None, rows: NDArray[np.intp] |
 def _combine_passes(parts: list[dict[str, Any]]) -> dict[str, Any]:
     total = {key: np.copy(value) if isinstance(value, np.ndarray) else value for key, value in parts[0].items()}
     for part in parts[1:]:
-        absent = total["first"] >= total["rows"]
-        total["first"][absent] = part["first"][absent] + total["rows"]
+        new = (total["first"] < 0) & (part["first"] >= 0)
+        total["first"][new] = part["first"][new] + total["rows"]
         for key in ("rows", "sums", "masses", "inertia"):
             total[key] = total[key] + part[key]
     return total

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
+from numpy.typing import NDArray
 
 from . import progress
 from .threads import one_blas_thread
 
 __all__ = [
+    "apply_by_tiles",
+    "tiles",
     "active_client",
     "compute",
     "map_rows",
@@ -27,6 +30,8 @@ __all__ = [
 
 #: Partial results that one task of a tree reduction combines.
 FAN_IN = 8
+#: Rows of a block that a task works on together: what lies between stays in the cache, and needs no fresh memory.
+TILE_ROWS = 2**13
 
 
 def active_client() -> Any | None:
@@ -75,6 +80,24 @@ def _run(action: Callable[..., tuple[Any, ...]], collections: tuple[Any, ...]) -
         return persisted if action is dask.persist else dask.compute(*persisted)
 
 
+def tiles(n_rows: int) -> Iterator[slice]:
+    """Cut a block into pieces of `TILE_ROWS` rows."""
+    for start in range(0, n_rows, TILE_ROWS):
+        yield slice(start, min(start + TILE_ROWS, n_rows))
+
+
+def apply_by_tiles(
+    function: Callable[..., Any], block: Any, shape: tuple[int, ...], dtype: Any, **kwargs: Any
+) -> NDArray[Any]:
+    """Apply a row-wise function to a block (rows, ...) piece by piece -> (rows, *shape)."""
+    if len(block) <= TILE_ROWS:
+        return np.asarray(function(block, **kwargs))
+    out = np.empty((len(block), *shape), dtype)
+    for tile in tiles(len(block)):
+        out[tile] = function(block[tile], **kwargs)
+    return out
+
+
 class _Task:
     """A block function as a task: one BLAS thread, and nothing computed for dask's empty trial blocks."""
 
@@ -101,14 +124,14 @@ def map_rows(
     numbered: bool = False,
     **kwargs: Any,
 ) -> da.Array:
-    """Apply a block function to every row block: (rows, ...) -> (rows, columns), or (rows,) when `columns` is None.
+    """Apply a row-wise function to every row block: (rows, ...) -> (rows, columns), or (rows,) when `columns` is None.
 
     Parameters
     ----------
     name : str
         Prefix of the task names, as a dashboard shows it.
     numbered : bool
-        Give the function the block's number as well, as `number`.
+        Give the function whole blocks, and the block's number as `number`; else it gets tiles of blocks.
     **kwargs
         Handed to the function; a ``dask.delayed`` value travels once, not with every task.
     """
@@ -118,8 +141,14 @@ def map_rows(
     else:
         shape = {"chunks": (blocks.chunks[0], (columns,))}
         meta = np.empty((0, 0), dtype)
-    task: Any = partial(_numbered, _Task(function)) if numbered else _Task(function)
+    task: Any = partial(_numbered, _Task(function))
+    if not numbered:
+        task = _Task(partial(_tiled, function, () if columns is None else (columns,), np.dtype(dtype)))
     return blocks.map_blocks(task, token=name, dtype=dtype, meta=meta, **shape, **kwargs)
+
+
+def _tiled(function: Callable[..., Any], shape: tuple[int, ...], dtype: Any, block: Any, **kwargs: Any) -> Any:
+    return apply_by_tiles(function, block, shape, dtype, **kwargs)
 
 
 def _numbered(function: Callable[..., Any], block: Any, block_id: tuple[int, ...] = (0,), **kwargs: Any) -> Any:
