@@ -1,0 +1,86 @@
+"""Options, profiles and schedulers that every test may use."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dask
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+# Before distributed is imported: it sets its loggers once, from this. Closing a cluster logs warnings in
+# normal use. Worker processes inherit it.
+dask.config.set({"logging.distributed": "error"})
+
+# The same examples in every run, and no deadline: a first call may compile a kernel.
+hypothesis.settings.register_profile("daskcluster", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("daskcluster")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--run-slow", action="store_true", help="run the tests that are marked slow, too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--run-slow"):
+        return
+    skip = pytest.mark.skip(reason="slow; give --run-slow to run it")
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(skip)
+
+
+# A free port for the dashboard's server, which cannot be turned off: 8787 may be taken, which warns.
+DASHBOARD = "127.0.0.1:0"
+
+
+@pytest.fixture(scope="session")
+def _inprocess(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Client"]:
+    from distributed import Client
+
+    with Client(
+        processes=False,
+        n_workers=1,
+        threads_per_worker=2,
+        dashboard_address=DASHBOARD,
+        local_directory=str(tmp_path_factory.mktemp("inprocess")),
+        set_as_default=False,
+    ) as client:
+        yield client
+
+
+@pytest.fixture
+def client_inprocess(_inprocess: "Client") -> Iterator["Client"]:
+    """A distributed client in this process, current while the test runs and for no other test."""
+    with _inprocess.as_current():
+        yield _inprocess
+
+
+@pytest.fixture(scope="module")
+def _processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Client"]:
+    from distributed import Client, LocalCluster
+
+    local_directory: Path = tmp_path_factory.mktemp("workers")
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            protocol="tcp://",
+            dashboard_address=DASHBOARD,
+            local_directory=str(local_directory),
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@pytest.fixture
+def cluster_processes(_processes: "Client") -> Iterator["Client"]:
+    """The client of two worker processes over TCP, current while the test runs and for no other test."""
+    with _processes.as_current():
+        yield _processes

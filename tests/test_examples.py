@@ -1,0 +1,105 @@
+"""Everything that a reader may copy runs: the example programs, and the code of README.md and docs/.
+
+A page runs as a reader would follow it: its ```python and ```bash blocks one after the other, in one folder,
+the Python ones in one namespace. Other fences (```text, ```console) are for looking at; `<!-- not run -->` on
+the line before a fence keeps it from running. A number of a million or more, written like 1_000_000, is a
+number of rows: it becomes DASKCLUSTER_EXAMPLE_ROWS here.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+EXAMPLES = sorted(path for path in (CHECKOUT / "examples").glob("*") if path.suffix in {".py", ".sh"})
+PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
+
+ROWS = 20_000
+LARGE_NUMBER = re.compile(r"\b[1-9]\d{0,2}(?:_\d{3}){2,}\b")
+FENCE = re.compile(
+    r"^(?P<mark><!-- not run -->\n+)?(?P<fence>`{3,})(?P<language>python|bash)\n(?P<code>.*?)^(?P=fence)$",
+    re.MULTILINE | re.DOTALL,
+)
+
+# Runs the blocks that standard input names as JSON: [[language, line, code], ...]. A Python block is compiled
+# under the page's name at its own line, so that a traceback points into the page.
+RUN_PAGE = """
+import json, subprocess, sys
+
+def main():
+    namespace = {"__name__": "__page__"}
+    for language, line, code in json.load(sys.stdin):
+        print(f"{language} block at line {line}:", code, sep="\\n", file=sys.stderr, flush=True)
+        if language == "python":
+            exec(compile("\\n" * line + code, sys.argv[1], "exec"), namespace)
+        else:
+            subprocess.run(["bash", "-euo", "pipefail", "-c", code], check=True, stdin=subprocess.DEVNULL)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def _blocks(text: str) -> list[tuple[str, int, str]]:
+    return [
+        (
+            found["language"],
+            text.count("\n", 0, found.start("code")),
+            LARGE_NUMBER.sub(str(ROWS), found["code"]),
+        )
+        for found in FENCE.finditer(text)
+        if not found["mark"]
+    ]
+
+
+RUNNING_PAGES = [page for page in PAGES if _blocks(page.read_text(encoding="utf-8"))]
+
+
+def _run(command: list[str], folder: Path, stdin: str = "") -> None:
+    environment = os.environ | {
+        "DASKCLUSTER_EXAMPLE_ROWS": str(ROWS),
+        "MPLBACKEND": "agg",
+        # The `daskcluster` command of the environment that runs the tests, whether it is activated or not.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        # Relative paths stay inside the folder; numba's cache stays with the package.
+        "TMPDIR": str(folder),
+    }
+    done = subprocess.run(
+        command, cwd=folder, env=environment, input=stdin, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_example_runs(example, tmp_path):
+    _run([sys.executable if example.suffix == ".py" else "bash", str(example)], tmp_path)
+
+
+@pytest.mark.parametrize("page", RUNNING_PAGES, ids=lambda path: path.name)
+def test_page_runs(page, tmp_path):
+    blocks = _blocks(page.read_text(encoding="utf-8"))
+    _run([sys.executable, "-c", RUN_PAGE, page.name], tmp_path, json.dumps(blocks))
+
+
+def test_marks_and_sizes_of_a_page():
+    page = """
+```python
+n = 2_000_000
+```
+<!-- not run -->
+```bash
+ls
+```
+```text
+n
+```
+```bash
+ls 1_000
+```
+"""
+    assert _blocks(page) == [("python", 2, f"n = {ROWS}\n"), ("bash", 12, "ls 1_000\n")]
