@@ -32,6 +32,8 @@ from .base import RowClusterer
 __all__ = ["KMeans"]
 
 INITS = ("k-means++", "k-means||", "random")
+#: Centres that move by less, relative to the variance, move by rounding only.
+LEAST_TOL = 1e-24
 
 
 class KMeans(RowClusterer):
@@ -51,7 +53,8 @@ class KMeans(RowClusterer):
     max_iter : int
         Lloyd passes over all rows, at most.
     tol : float
-        Stop when the centres move by less: squared and summed, relative to the mean variance of the features.
+        Stop when the centres move by less: squared and summed, relative to the mean variance of the features. With 0
+        when they stay, but for rounding.
     missing : {"raise", "label"}
         Rows with NaN or infinity: an error that names the first one, or the label -1.
     random_state : int, numpy RandomState or Generator, or None
@@ -229,7 +232,7 @@ class KMeans(RowClusterer):
         weights: da.Array | None,
     ) -> Centers:
         sample = found.form.prepare(found.sample)
-        limit = self.tol * float(np.var(sample, axis=0, dtype=np.float64).mean())
+        limit = max(self.tol, LEAST_TOL) * float(np.var(sample, axis=0, dtype=np.float64).mean())
         return lloyd_over_blocks(rows.blocks, points, starts, weights, max_iter=self.max_iter, limit=limit)
 
     @property

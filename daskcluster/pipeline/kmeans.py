@@ -143,10 +143,14 @@ def _add_rows(
     return labels
 
 
-def _moved(centers: NDArray[np.float64], found: dict[str, Any]) -> NDArray[np.float64]:
-    """Means of the clusters; one without weight stays where it is."""
+def _moved(centers: NDArray[np.float64], found: dict[str, Any], unit_length: bool) -> NDArray[np.float64]:
+    """Means of the clusters, if wanted at unit length; one without weight stays where it is."""
     masses = found["masses"][:, None]
-    return centers + np.divide(found["sums"], masses, out=np.zeros_like(centers), where=masses > 0)
+    moved = centers + np.divide(found["sums"], masses, out=np.zeros_like(centers), where=masses > 0)
+    if unit_length:
+        norms = np.sqrt(np.einsum("ij,ij->i", moved, moved))[:, None]
+        np.divide(moved, norms, out=moved, where=norms > 0)
+    return moved
 
 
 def _ordered(centers: NDArray[np.float64], found: dict[str, Any], n_iter: int) -> Centers:
@@ -163,6 +167,7 @@ def lloyd_in_memory(
     *,
     max_iter: int = 100,
     tol: float = 0.0,
+    unit_length: bool = False,
 ) -> tuple[Centers, NDArray[np.int32]]:
     """Lloyd's iteration on a small problem.
 
@@ -176,6 +181,8 @@ def lloyd_in_memory(
     tol : float
         Stop when the centres move by less, squared and summed, relative to the mean variance of the columns; with 0,
         when no label changes.
+    unit_length : bool
+        Bring the centres to unit length after each pass (k-means of directions).
 
     Returns
     -------
@@ -189,7 +196,7 @@ def lloyd_in_memory(
         found, labels = _pass(points, weights, centers)
         n_iter = 1
         while n_iter < max_iter:
-            moved = _moved(centers, found)
+            moved = _moved(centers, found, unit_length)
             shift = float(((moved - centers) ** 2).sum())
             if shift <= limit or (previous is not None and np.array_equal(labels, previous)):
                 break
@@ -208,6 +215,7 @@ def lloyd_over_blocks(
     *,
     max_iter: int,
     limit: float,
+    unit_length: bool = False,
     name: str = "dc-lloyd",
 ) -> Centers:
     """Lloyd's iteration over all row blocks, one pass each.
@@ -223,6 +231,8 @@ def lloyd_over_blocks(
         Passes at most.
     limit : float
         Stop when the centres move by no more, squared and summed.
+    unit_length : bool
+        Bring the centres to unit length after each pass.
 
     Returns
     -------
@@ -240,7 +250,7 @@ def lloyd_over_blocks(
         task = partial(_lloyd_block, points=points, centers=centers)
         (found,) = compute(reduce_blocks(task, _combine_passes, held, name=name, weights=weights))
         n_iter += 1
-        moved = _moved(centers, found)
+        moved = _moved(centers, found, unit_length)
         if n_iter >= max_iter or ((moved - centers) ** 2).sum() <= limit:
             return _ordered(centers, found, n_iter)
         centers = moved

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.rows import finite_rows
 from ..runtime.seeding import draw_ranks, stream
-from .kmeans import center_starts, distinct_rows, lloyd_in_memory, lloyd_over_blocks
+from .kmeans import distinct_rows, lloyd_in_memory, lloyd_over_blocks
 from .rows import RowForm, Rows, RowScan
 
 __all__ = ["SELECTIONS", "PreparedRows", "choose_representatives", "n_candidates"]
@@ -38,6 +38,13 @@ class PreparedRows:
         if finite is None:
             return self.form.prepare(block), None
         return self.form.prepare(block[finite]), np.flatnonzero(finite)
+
+
+class Candidates(NamedTuple):
+    """Prepared candidates (p', d), and those of them that differ."""
+
+    rows: NDArray[np.floating]
+    distinct: NDArray[np.floating]
 
 
 def n_candidates(selection: str, n_representatives: int, candidate_factor: int) -> int:
@@ -82,57 +89,55 @@ def choose_representatives(
     Notes
     -----
     k-means on the candidates starts at random distinct candidates and makes `CANDIDATE_ITER` passes. For
-    ``unit_length`` rows the centres are brought to unit length after it (the authors' program does so after each pass).
+    ``unit_length`` rows the centres are brought to unit length after each pass, as in the authors' program.
     A representative that loses all its candidates stays where it is. Eager, on one thread: 8 p' d bytes and p' p d
     multiplications a pass.
     """
     rng = stream(seed, "representatives")
     candidates = scan.form.prepare(scan.sample[draw_ranks(rng, len(scan.sample), n_candidates)])
+    if scan.form.unit_length:
+        directed = candidates[candidates.any(axis=1)]  # a row of zeros has no direction to represent
+        candidates = directed if len(directed) else candidates[:1]
     distinct = candidates[distinct_rows(candidates)]
-    if scan.form.unit_length and len(distinct) > 1:
-        distinct = distinct[distinct.any(axis=1)]  # a row of zeros has no direction to represent
     if len(distinct) <= n_representatives:
         chosen = distinct.astype(np.float64)
     else:
-        chosen = SELECTIONS[selection](rows, scan, candidates, n_representatives, max_iter, rng)
-    return scan.form.prepare_points(chosen) if scan.form.unit_length else scan.form.restore(chosen)
-
-
-def _select_hybrid(
-    rows: Rows,
-    scan: RowScan,
-    candidates: NDArray[Any],
-    n_representatives: int,
-    max_iter: int,
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    starts = center_starts(candidates, n_representatives, rng, method="random")
-    return lloyd_in_memory(candidates, starts, max_iter=CANDIDATE_ITER)[0].centers
-
-
-def _select_kmeans(
-    rows: Rows,
-    scan: RowScan,
-    candidates: NDArray[Any],
-    n_representatives: int,
-    max_iter: int,
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    starts = _select_hybrid(rows, scan, candidates, n_representatives, max_iter, rng)
-    limit = KMEANS_TOL * float(np.var(candidates, axis=0, dtype=np.float64).mean())
-    points = PreparedRows(scan.form)
-    return lloyd_over_blocks(rows.blocks, points, starts, max_iter=max_iter, limit=limit, name="dc-select").centers
+        found = Candidates(candidates, distinct)
+        chosen = SELECTIONS[selection](rows, scan, found, n_representatives, max_iter, rng)
+    if not scan.form.unit_length:
+        return scan.form.restore(chosen)
+    directed = chosen[chosen.any(axis=1)]  # nor has the mean of opposite directions
+    return scan.form.prepare_points(directed if len(directed) else candidates[:1])
 
 
 def _select_random(
-    rows: Rows,
-    scan: RowScan,
-    candidates: NDArray[Any],
-    n_representatives: int,
-    max_iter: int,
-    rng: np.random.Generator,
+    rows: Rows, scan: RowScan, candidates: Candidates, n_representatives: int, max_iter: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    return center_starts(candidates, n_representatives, rng, method="random")
+    distinct = candidates.distinct
+    return distinct[np.sort(rng.permutation(len(distinct))[:n_representatives])].astype(np.float64)
+
+
+def _select_hybrid(
+    rows: Rows, scan: RowScan, candidates: Candidates, n_representatives: int, max_iter: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    starts = _select_random(rows, scan, candidates, n_representatives, max_iter, rng)
+    unit = scan.form.unit_length
+    return lloyd_in_memory(candidates.rows, starts, max_iter=CANDIDATE_ITER, unit_length=unit)[0].centers
+
+
+def _select_kmeans(
+    rows: Rows, scan: RowScan, candidates: Candidates, n_representatives: int, max_iter: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    starts = _select_hybrid(rows, scan, candidates, n_representatives, max_iter, rng)
+    return lloyd_over_blocks(
+        rows.blocks,
+        PreparedRows(scan.form),
+        starts,
+        max_iter=max_iter,
+        limit=KMEANS_TOL * float(np.var(candidates.rows, axis=0, dtype=np.float64).mean()),
+        unit_length=scan.form.unit_length,
+        name="dc-select",
+    ).centers
 
 
 SELECTIONS: dict[str, Callable[..., NDArray[np.float64]]] = {

@@ -37,6 +37,8 @@ logger = logging.getLogger("daskcluster")
 BLOCK_BYTES = 8 * 2**20
 MOST_BLOCK_ROWS = 2**17
 LEAST_BLOCK_ROWS = 2**8
+#: Rows of the sample whose median is the shift.
+SHIFT_ROWS = 512
 
 
 def block_rows(n_features: int, dtype: np.dtype[Any]) -> int:
@@ -270,7 +272,7 @@ def scan(
     -----
     One read of every block; a second one if rows are missing, because only then their places decide which rows the
     drawn numbers mean. Peak memory of a task: the raw block, its copy in the computing dtype, and the block's share
-    of the sample. The shift is the median of the sample, so an outlier does not cost the bulk its digits; the scale is
+    of the sample. The shift is a median of sampled rows, so an outlier does not cost the bulk its digits; the scale is
     the power of two that brings the largest difference to the shift below 1.
     """
     state = rng.bit_generator.state
@@ -448,8 +450,9 @@ def _choose_form(
     n_features = sample.shape[1]
     if unit_length:
         return RowForm(np.zeros(n_features), 1.0, True)
-    middle = (len(sample) - 1) // 2  # the lower median, which is a value of the data: a mean of two can overflow
-    shift = np.partition(sample.astype(dtype), middle, axis=0)[middle].astype(np.float64)
+    few = sample[:: max(1, len(sample) // SHIFT_ROWS)].astype(dtype)
+    middle = (len(few) - 1) // 2  # the lower median, which is a value of the data: a mean of two can overflow
+    shift = np.partition(few, middle, axis=0)[middle].astype(np.float64)
     with np.errstate(over="ignore"):
         largest = np.maximum(maximum - shift, shift - minimum).max()
     if not np.isfinite(largest):
