@@ -22,6 +22,7 @@ from ..pipeline.kmeans import (
 )
 from ..pipeline.representatives import PreparedRows
 from ..pipeline.rows import RowForm, Rows, RowScan, check_rows, check_weights, scan
+from ..runtime.execution import TILE_ROWS
 from ..runtime.forecast import Plan, StagePlan, make_plan, tree_tasks
 from ..runtime.progress import Progress
 from ..runtime.seeding import stream
@@ -284,10 +285,10 @@ class KMeans(RowClusterer):
         block, k = min(rows.block_rows, n), self.n_clusters
         drawn = min(sample_size(k), n)
         raw, number = rows.blocks.dtype.itemsize, compute_dtype(rows.blocks.dtype).itemsize
-        input_bytes, row_bytes = n * d * raw, d * (raw + 2 * number)
+        input_bytes, tile = n * d * raw, min(TILE_ROWS, n)
         read_tasks, per_pass = len(rows.blocks.__dask_graph__()), tree_tasks(blocks)
         rounds = self.n_init * (PARALLEL_ROUNDS + 1) if isinstance(self.init, str) and self.init == "k-means||" else 0
-        task = block * (row_bytes + 16) + 8 * k * (d + 4)
+        task = block * (2 * d * raw + 12) + tile * (2 * d * number + 20) + 8 * k * (d + 4)
         stages = [
             StagePlan("check and sample", 1, blocks + read_tasks, input_bytes, 0, task + drawn * d * raw),
             StagePlan(

@@ -26,7 +26,7 @@ from ..pipeline.neighbors import (
 )
 from ..pipeline.representatives import SELECTIONS, choose_representatives, n_candidates
 from ..pipeline.rows import RowForm, Rows, RowScan, check_rows, scan
-from ..runtime.execution import FAN_IN
+from ..runtime.execution import FAN_IN, TILE_ROWS
 from ..runtime.forecast import Plan, StagePlan, make_plan, tree_tasks
 from ..runtime.progress import Progress
 from ..runtime.seeding import stream
@@ -338,64 +338,47 @@ class USPEC(RowClusterer):
         self._check_parameters()
         rows = check_rows(X, self.missing)
         self._check_n_clusters(rows)
-        n, d, block, blocks = rows.n_samples, rows.n_features, rows.block_rows, rows.blocks.numblocks[0]
-        block = min(block, n)
-        p = min(self.n_representatives, n)
-        n_neighbors, k = min(self.n_neighbors, p), self.n_clusters
+        n, d, blocks = rows.n_samples, rows.n_features, rows.blocks.numblocks[0]
+        block, tile = min(rows.block_rows, n), min(TILE_ROWS, n)
+        p, k = min(self.n_representatives, n), self.n_clusters
+        n_neighbors = min(self.n_neighbors, p)
         drawn, candidates = (min(size, n) for size in self._sample_sizes())
         raw, number = rows.blocks.dtype.itemsize, compute_dtype(rows.blocks.dtype).itemsize
         input_bytes, edge_bytes = n * d * raw, 8 * n_neighbors * n
-        row_bytes = d * (raw + 2 * number)  # a raw row, its prepared form, and a copy on the way
-        edge_task = block * (16 * n_neighbors + 8 * k + 4)
-        neighborhood = min(p, self.neighbor_factor * n_neighbors + 1)
-        index_bytes = 2 * p * d * 8 + p * neighborhood * (4 + min(d, WIDE_FEATURES) * number)
-        per_pass = tree_tasks(blocks)
-        read_tasks = len(rows.blocks.__dask_graph__())
+        per_pass, reads = tree_tasks(blocks), len(rows.blocks.__dask_graph__())
+        neighborhood = min(p, 4 * self.neighbor_factor * n_neighbors + 1)  # it may be doubled twice
+        index_bytes = 3 * p * d * 8 + p * neighborhood * (8 + min(d, WIDE_FEATURES) * number)
+        raw_block, edge_block = block * d * raw, block * 8 * n_neighbors
+        prepared = tile * (2 * d * number + 24 * n_neighbors)
+        lifted = tile * (20 * n_neighbors + 8 * k + 16)
         full = self.max_iter if self.selection == "kmeans" else 0
+        select = max(candidates * (d * (raw + 3 * number) + 8) + 24 * p * d, full and raw_block + prepared + 24 * p * d)
+        passes = LIKELY_ITER
         stages = [
-            StagePlan(
-                "check and sample",
-                1,
-                blocks + read_tasks,
-                input_bytes,
-                0,
-                block * row_bytes + drawn * d * raw,
-            ),
-            StagePlan(
-                "representatives",
-                full,
-                full * (per_pass + read_tasks),
-                full * input_bytes,
-                0,
-                max(drawn * d * (raw + 3 * number) + 16 * candidates, full and block * row_bytes + 24 * p * d),
-            ),
+            StagePlan("check and sample", 1, blocks + reads, input_bytes, 0, 2 * raw_block + block * d * number),
+            StagePlan("representatives", full, full * (per_pass + reads), full * input_bytes, 0, select),
             StagePlan(
                 "nearest representatives",
                 1,
-                2 * blocks + read_tasks,
+                blocks + reads,
                 input_bytes,
                 edge_bytes,
-                block * (row_bytes + 24 * n_neighbors + 16) + index_bytes,
+                2 * raw_block + edge_block + prepared,
             ),
             StagePlan(
-                "transfer cut",
-                1,
-                2 * per_pass,
-                edge_bytes,
-                0,
-                max(block * 16 * n_neighbors, 24 * p * p) + 8 * p * p,
+                "transfer cut", 1, blocks + per_pass, edge_bytes, 0, edge_block + lifted + 8 * p * p * (FAN_IN + 1)
             ),
             StagePlan(
                 "discretize",
-                LIKELY_ITER,
-                LIKELY_ITER * 2 * per_pass,
-                LIKELY_ITER * edge_bytes,
+                passes,
+                passes * (blocks + per_pass),
+                passes * edge_bytes,
                 0,
-                max(edge_task, drawn * 8 * (k + 5)),
+                max(edge_block + lifted, drawn * (8 * k + 60)),
             ),
-            StagePlan("labels", 1, 2 * blocks, edge_bytes, 4 * n, edge_task),
+            StagePlan("labels", 1, 2 * blocks, edge_bytes, 4 * n, edge_block + 8 * block + lifted),
         ]
-        small = index_bytes + drawn * d * raw + 8 * p * p * FAN_IN
+        small = index_bytes + drawn * d * raw + 24 * p * p
         return make_plan(
             type(self).__name__,
             rows,

@@ -205,8 +205,8 @@ def _rep_clusters(points: NDArray[np.float64], seed: int) -> tuple[NDArray[np.fl
     """Rep-cluster centres (z, d), and the rep-cluster of each representative (p,)."""
     starts = center_starts(points, int(np.sqrt(len(points))), stream(seed, "rep-clusters"))
     found, labels = lloyd_in_memory(points, starts, max_iter=GROUP_ITER)
-    taken, labels = np.unique(labels, return_inverse=True)  # a rep-cluster without members has no start to offer
-    return found.centers[taken], labels.astype(np.int32)
+    taken, groups = np.unique(labels, return_inverse=True)  # a rep-cluster without members has no start to offer
+    return found.centers[taken], groups.astype(np.int32)
 
 
 def _approximate_index(
