@@ -53,7 +53,7 @@ def check_option(name: str, value: Any, options: Collection[str]) -> str:
 
 
 def check_seed(name: str, value: Any) -> None:
-    """Reject what is no seed: None, an integer >= 0, a numpy RandomState or Generator are; raises as `check_integer`."""
+    """Accept None, an integer >= 0, a numpy RandomState or Generator; raises as `check_integer`."""
     if value is None or isinstance(value, np.random.RandomState | np.random.Generator):
         return
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):

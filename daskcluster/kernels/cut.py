@@ -44,7 +44,7 @@ def small_graph(indices, weights, small):
 
 
 @jit_fast
-def lift_rows(indices, weights, vectors, n_components):
+def lift_rows(indices, weights, vectors, linked, n_components):
     """Lift the eigenvectors to a block's rows and scale each row to unit length; uspec_usenc_2019, eq. (12).
 
     Parameters
@@ -54,6 +54,8 @@ def lift_rows(indices, weights, vectors, n_components):
     weights : (n, K) float32
     vectors : (p, q') float32
         v / (1 - gamma), one column an eigenvector, padded with zeros to a multiple of `PAD_COLUMNS`.
+    linked : (p,) bool
+        Right vertices that belong to the cut; edges to the others count as missing.
     n_components : int
         q <= q'.
 
@@ -69,13 +71,13 @@ def lift_rows(indices, weights, vectors, n_components):
     for i in range(n_rows):
         degree = np.float32(0)
         for a in range(n_neighbors):
-            if indices[i, a] >= 0:
+            if indices[i, a] >= 0 and linked[indices[i, a]]:
                 degree += weights[i, a]
         for c in range(n_padded):
             row[c] = 0
         for a in range(n_neighbors):
             u = indices[i, a]
-            if u >= 0:
+            if u >= 0 and linked[u]:
                 share = weights[i, a] / degree  # first: all weights of a row can be tiny
                 for c in range(n_padded):
                     row[c] += share * vectors[u, c]

@@ -8,7 +8,9 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from ..kernels.cut import lift_rows, small_graph
 from ..kernels.neighbors import PAD_COLUMNS
@@ -20,6 +22,10 @@ __all__ = ["LiftedRows", "TransferCut", "lift_embedding", "transfer_cut"]
 
 #: Components whose eigenvalue 1 - lambda of the small graph is below this carry nothing but rounding.
 LEAST_EIGENVALUE = 1e-12
+#: Normalized affinities below this are no link: the eigenproblem does not resolve them.
+LEAST_LINK = 1e-12
+#: A part of the graph below this share of its equal share (all degrees / k) is a speck.
+SPECK = 0.01
 
 
 @dataclass(frozen=True)
@@ -29,11 +35,11 @@ class TransferCut:
     Attributes
     ----------
     vectors : (p, q) float64
-        v / (1 - gamma), one column an eigenvector; zeros for right vertices without edges. q <= n_components.
+        v / (1 - gamma), one column an eigenvector; zeros for right vertices that are left out. q <= n_components.
     eigenvalues : (q,) float64
         lambda of eq. (9), ascending, the first one 0 up to rounding.
     n_linked : int
-        Right vertices with edges.
+        Right vertices in the cut.
     """
 
     vectors: NDArray[np.float64]
@@ -73,9 +79,13 @@ def transfer_cut(graph: BipartiteGraph, n_components: int) -> TransferCut:
     One pass over the rows: E_R = B^T D_X^-1 B, then the generalized problem L_R v = lambda D_R v, eq. (9) of
     uspec_usenc_2019, as the symmetric one of D_R^-1/2 E_R D_R^-1/2, whose eigenvalues are 1 - lambda. Eq. (10),
     gamma (2 - gamma) = lambda, gives (1 - gamma)**2 = 1 - lambda; the columns are divided by 1 - gamma here so that the
-    lift of eq. (12) is one product. Departures: right vertices without edges are dropped; components with
-    1 - lambda below `LEAST_EIGENVALUE` are dropped. A task's partial result has 8 p**2 bytes; the eager problem three
-    times as many. Source of the method: Li, Wu, Chang, CVPR 2012.
+    lift of eq. (12) is one product. Departures: right vertices without edges are dropped; eigenvectors with
+    1 - lambda below `LEAST_EIGENVALUE` are dropped; and while the graph has more unlinked parts than clusters wanted,
+    which leaves the cut open, parts below `SPECK` of an equal share are dropped, smallest first. A few outliers are
+    such parts: they would take the clusters of the rest. Their rows follow what other links they have.
+
+    A task's partial result has 8 p**2 bytes; the eager problem three times as many. Source of the method: Li, Wu,
+    Chang, CVPR 2012.
     """
     task = partial(_small_graph_block, edges_of=graph.edges_of, n_right=graph.n_right)
     (found,) = compute(reduce_blocks(task, _add_small_graphs, graph.held, name="dc-affinity"))
@@ -85,6 +95,9 @@ def transfer_cut(graph: BipartiteGraph, n_components: int) -> TransferCut:
     linked = np.flatnonzero(degrees > 0)
     roots = np.sqrt(degrees[linked])
     symmetric = small[np.ix_(linked, linked)] / roots[:, None] / roots
+    large = _without_specks(symmetric, degrees[linked], n_components)
+    if not large.all():
+        linked, roots, symmetric = linked[large], roots[large], symmetric[np.ix_(large, large)]
     values, vectors = largest_eigenpairs(symmetric, min(n_components, len(linked)))
     kept = values > LEAST_EIGENVALUE
     kept[0] = True
@@ -92,6 +105,15 @@ def transfer_cut(graph: BipartiteGraph, n_components: int) -> TransferCut:
     lifted = np.zeros((graph.n_right, len(values)))
     lifted[linked] = vectors / roots[:, None] / np.sqrt(np.maximum(values, LEAST_EIGENVALUE))
     return TransferCut(lifted, np.clip(1.0 - values, 0.0, 1.0), len(linked))
+
+
+def _without_specks(symmetric: NDArray[np.float64], degrees: NDArray[np.float64], n_clusters: int) -> NDArray[np.bool_]:
+    """Mask (p,) of the right vertices to cut: leaves out the smallest parts of a graph that is in too many parts."""
+    n_parts, parts = connected_components(scipy.sparse.csr_array(symmetric > LEAST_LINK), directed=False)
+    masses = np.bincount(parts, degrees, n_parts)
+    speck = SPECK * masses.sum() / n_clusters
+    order = np.argsort(masses, kind="stable")[: max(0, n_parts - n_clusters)]
+    return ~np.isin(parts, order[masses[order] < speck])
 
 
 class LiftedRows:
@@ -108,6 +130,7 @@ class LiftedRows:
         self.n_components = vectors.shape[1]
         padding = -self.n_components % PAD_COLUMNS
         self.vectors = np.pad(vectors.astype(np.float32), ((0, 0), (0, padding)))
+        self.linked = vectors.any(axis=1)
 
     def __call__(self, block: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.intp] | None]:
         """Embed a block."""
@@ -117,7 +140,7 @@ class LiftedRows:
         if not there.all():
             rows = np.flatnonzero(there)
             indices, weights = indices[rows], weights[rows]
-        return lift_rows(indices, weights, self.vectors, self.n_components), rows
+        return lift_rows(indices, weights, self.vectors, self.linked, self.n_components), rows
 
 
 def lift_embedding(graph: BipartiteGraph, cut: TransferCut) -> da.Array:
