@@ -47,20 +47,24 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         check_option("missing", self.missing, MISSING)
         check_seed("random_state", self.random_state)
 
+    def _rows(self, X: ArrayInput) -> Rows:
+        """Bring checked input into row blocks."""
+        return check_rows(X, self.missing)
+
     def _open(self, X: ArrayInput, *, reset: bool) -> Rows:
         """Check the input and bring it into row blocks; `reset` in `fit`."""
         check_option("missing", self.missing, MISSING)
         if not is_chunked(X):
             check_dense(X)
             X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
-            rows = check_rows(X, self.missing)
+            rows = self._rows(X)
             if not reset and self.missing == "raise":  # here, because tasks find some bad value and not the first
                 for start in range(0, len(X), rows.block_rows):
                     check_finite_block(X[start : start + rows.block_rows], start)
             return rows
         if not reset and isinstance(X, da.Array) and X.ndim == 2:
             check_n_features(self, X.shape[1])  # before rows of unknown chunks are counted
-        rows = check_rows(X, self.missing)
+        rows = self._rows(X)
         if hasattr(X, "to_dask_array"):  # a dask dataframe: its columns have names
             validate_data(self, X._meta, reset=reset, skip_check_array=True)
         elif reset:
@@ -94,23 +98,27 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             )
 
     def _keep_labels(self, labels: da.Array, rows: Rows, boundary: Boundary) -> Any:
-        """`labels_`: NumPy; or the held array; or, on a cluster without a named store, the model's own prediction."""
+        """`labels_`, see `_keep`."""
+        return self._keep("labels", labels, rows, boundary)
+
+    def _keep(self, what: str, array: da.Array, rows: Rows, boundary: Boundary) -> Any:
+        """An output of `fit`: NumPy; or the held array; or, on a cluster without a named store, the model's own one."""
         if boundary.named:
-            return self._hand_out(boundary.rows("labels", labels)[0], rows)
+            return self._hand_out(boundary.rows(what, array)[0], rows)
         if not rows.chunked:
-            return self._hand_out(labels, rows)
+            return self._hand_out(array, rows)
         if active_client() is not None:
-            return self._map(rows, "labels")  # what the workers hold would go with the cluster
-        return boundary.rows("labels", labels)[0]
+            return self._map(rows, what)  # what the workers hold would go with the cluster
+        return boundary.rows(what, array)[0]
 
     def _map(self, rows: Rows, what: str) -> da.Array:
         """Lazy output for the rows: "labels" (n,) int32, -1 for missing rows, or "points" (n, q), NaN for these."""
         function, arguments = self._block_function(what, rows.blocks.dtype)
-        columns, dtype = (None, np.int32) if what == "labels" else (self._n_features_out, self._points_dtype)
+        columns, dtype = self._output(what)
         return map_rows(
             checked_block,
             rows.blocks,
-            name="dc-predict" if what == "labels" else "dc-transform",
+            name="dc-transform" if what == "points" else "dc-predict",
             columns=columns,
             dtype=dtype,
             numbered=True,
@@ -120,6 +128,10 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             size=rows.block_rows if rows.missing == "raise" else None,
             **arguments,
         )
+
+    def _output(self, what: str) -> tuple[int | None, Any]:
+        """Columns (None for one number a row) and dtype of an output."""
+        return (None, np.int32) if what == "labels" else (self._n_features_out, self._points_dtype)
 
     @abstractmethod
     def _block_function(self, what: str, dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:

@@ -99,6 +99,12 @@ def prepare_rows(
         rows /= np.where(norms > 0, norms, 1.0)
         return rows.astype(dtype)
     rows = block.astype(dtype, order="C")
-    rows *= dtype.type(scale)  # first, because the difference of two numbers can overflow
+    try:
+        with np.errstate(over="raise"):
+            rows *= dtype.type(scale)  # first, because the difference of two numbers can overflow
+    except FloatingPointError:
+        # New rows too far from those of the fit for any digit: the ends of the range stand for them.
+        most = np.finfo(dtype).max / scale
+        rows = np.clip(block.astype(dtype, order="C"), -most, most) * dtype.type(scale)
     rows -= (shift * scale).astype(dtype)
     return rows

@@ -18,7 +18,7 @@ from ..linalg import largest_eigenpairs
 from ..runtime.execution import compute, map_rows, reduce_blocks, tiles
 from .bipartite import BipartiteGraph, EdgesOf
 
-__all__ = ["LiftedRows", "TransferCut", "lift_embedding", "transfer_cut"]
+__all__ = ["LiftedRows", "TransferCut", "cut_small_graph", "lift_embedding", "small_affinity", "transfer_cut"]
 
 #: Components whose eigenvalue 1 - lambda of the small graph is below this carry nothing but rounding.
 LEAST_EIGENVALUE = 1e-12
@@ -51,14 +51,26 @@ def _small_graph_block(block: NDArray[Any], edges_of: EdgesOf, n_right: int) -> 
     small = np.zeros((n_right, n_right))
     for tile in tiles(len(block)):
         small_graph(*edges_of(block[tile]), small)
-    return {"small": small}
+    return _packed(small)
 
 
 def _add_small_graphs(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    total = parts[0]["small"].copy()
-    for part in parts[1:]:
-        total += part["small"]
-    return {"small": total}
+    return _packed(_unpacked(parts))
+
+
+def _packed(small: NDArray[np.float64]) -> dict[str, Any]:
+    """The entries of a small graph that are not 0: most are, and many partial results wait for each other."""
+    places = np.flatnonzero(small)
+    return {"n_right": len(small), "places": places, "values": small.ravel()[places]}
+
+
+def _unpacked(parts: list[dict[str, Any]]) -> NDArray[np.float64]:
+    """Sum of packed small graphs, in their order."""
+    n_right = parts[0]["n_right"]
+    total = np.zeros(n_right * n_right)
+    for part in parts:
+        total[part["places"]] += part["values"]
+    return total.reshape(n_right, n_right)
 
 
 def transfer_cut(graph: BipartiteGraph, n_components: int) -> TransferCut:
@@ -84,12 +96,22 @@ def transfer_cut(graph: BipartiteGraph, n_components: int) -> TransferCut:
     which leaves the cut open, parts below `SPECK` of an equal share are dropped, smallest first. A few outliers are
     such parts: they would take the clusters of the rest. Their rows follow what other links they have.
 
-    A task's partial result has 8 p**2 bytes; the eager problem three times as many. Source of the method: Li, Wu,
-    Chang, CVPR 2012.
+    A task needs 8 p**2 bytes, and its partial result 16 bytes for each pair of right vertices that share a row; the
+    eager problem needs 24 p**2 bytes. Source of the method: Li, Wu, Chang, CVPR 2012.
     """
+    (found,) = compute(small_affinity(graph))
+    return cut_small_graph(found, n_components)
+
+
+def small_affinity(graph: BipartiteGraph) -> da.Array:
+    """The upper triangle of E_R = B^T D_X^-1 B, lazy: 0-d, packed, for `cut_small_graph`."""
     task = partial(_small_graph_block, edges_of=graph.edges_of, n_right=graph.n_right)
-    (found,) = compute(reduce_blocks(task, _add_small_graphs, graph.held, name="dc-affinity"))
-    small = found["small"]
+    return reduce_blocks(task, _add_small_graphs, graph.held, name="dc-affinity")
+
+
+def cut_small_graph(packed: dict[str, Any], n_components: int) -> TransferCut:
+    """The eigenproblem of `transfer_cut`, from the value of `small_affinity`."""
+    small = _unpacked([packed])
     small += np.triu(small, 1).T
     degrees = small.sum(axis=1)
     linked = np.flatnonzero(degrees > 0)
@@ -102,7 +124,7 @@ def transfer_cut(graph: BipartiteGraph, n_components: int) -> TransferCut:
     kept = values > LEAST_EIGENVALUE
     kept[0] = True
     values, vectors = values[kept], vectors[:, kept]
-    lifted = np.zeros((graph.n_right, len(values)))
+    lifted = np.zeros((len(small), len(values)))
     lifted[linked] = vectors / roots[:, None] / np.sqrt(np.maximum(values, LEAST_EIGENVALUE))
     return TransferCut(lifted, np.clip(1.0 - values, 0.0, 1.0), len(linked))
 

@@ -59,11 +59,14 @@ class Rows:
         What rows with NaN or infinity get.
     chunked : bool
         Whether the user's input was chunked, so that outputs are to be lazy.
+    sized_as : dtype, optional
+        The dtype that decides the size of the blocks, when it is not their own.
     """
 
     blocks: da.Array
     missing: str
     chunked: bool
+    sized_as: np.dtype[Any] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -78,7 +81,7 @@ class Rows:
     @property
     def block_rows(self) -> int:
         """Rows of a full block."""
-        return block_rows(self.n_features, self.blocks.dtype)
+        return block_rows(self.n_features, self.blocks.dtype if self.sized_as is None else self.sized_as)
 
 
 def is_chunked(X: Any) -> bool:
@@ -90,13 +93,15 @@ def is_chunked(X: Any) -> bool:
     )
 
 
-def check_rows(X: Any, missing: str = "raise") -> Rows:
+def check_rows(X: Any, missing: str = "raise", sized_as: np.dtype[Any] | None = None) -> Rows:
     """Bring the input into canonical row blocks; rejects what has the wrong shape or type before any pass.
 
     Parameters
     ----------
     X : NumPy array, dask array or dataframe, zarr.Array, or a path to one, (n, d)
     missing : {"raise", "label"}
+    sized_as : dtype, optional
+        Decides the size of the blocks instead of the input's own dtype.
 
     Raises
     ------
@@ -125,7 +130,7 @@ def check_rows(X: Any, missing: str = "raise") -> Rows:
     elif not isinstance(X, zarr.Array):
         X = np.asarray(X)
     check_table(X.shape, X.dtype)
-    size = block_rows(X.shape[1], X.dtype)
+    size = block_rows(X.shape[1], X.dtype if sized_as is None else sized_as)
     if isinstance(X, zarr.Array):
         array = _read_zarr(X, size)
     elif isinstance(X, da.Array):
@@ -136,7 +141,7 @@ def check_rows(X: Any, missing: str = "raise") -> Rows:
     canonical = (size, X.shape[1])
     if array.chunks != da.core.normalize_chunks(canonical, X.shape, dtype=X.dtype):
         array = array.rechunk(canonical, method="tasks")  # never "p2p", which stalls where workers come and go
-    return Rows(array, missing, chunked)
+    return Rows(array, missing, chunked, sized_as)
 
 
 def _count_rows(X: da.Array) -> da.Array:

@@ -172,7 +172,8 @@ class Boundary:
                 with atomic_path(path) as temporary:
                     self._write(temporary, array, task)
             return _open_rows(path, array)
-        fits = array.nbytes <= budget_bytes()
+        # What follows a product that did not fit goes the same way, so that memory stays the same for any n.
+        fits = self._scratch is None and array.nbytes <= budget_bytes()
         if fits and active_client() is None and runs_in_process():
             # One array that the tasks fill: with persisted blocks dask would run a second task a block and pass.
             held = _Held(np.empty(array.shape, array.dtype), None)
@@ -250,12 +251,15 @@ class _Held:
             # A stored chunk is whole; what stands behind the last row is never read.
             target.truncate(self.array.chunks[0] * self.dtype.itemsize * math.prod(self.shape[1:]))
 
-    def _chunk_file(self, rows: slice) -> Path | None:
+    def _chunk_file(self, rows: Any) -> Path | None:
         """The file of the chunk that the rows begin and do not exceed; None for other rows, and for NumPy arrays."""
         if not isinstance(self.array, zarr.Array) or not isinstance(self.array.store, LocalStore):
             return None
+        if not (isinstance(rows, slice) and isinstance(rows.start, int) and isinstance(rows.stop, int)):
+            return None
         size = self.array.chunks[0]
-        if rows.step not in (None, 1) or rows.start % size or not rows.start < rows.stop <= rows.start + size:
+        last = min(rows.start + size, self.shape[0])
+        if rows.step not in (None, 1) or rows.start % size or not rows.start < rows.stop <= last:
             return None
         chunk = self.array.metadata.encode_chunk_key((rows.start // size,) + (0,) * (self.ndim - 1))
         return Path(self.array.store.root) / self.array.path / chunk

@@ -91,7 +91,7 @@ def apply_by_tiles(
 ) -> NDArray[Any]:
     """Apply a row-wise function to a block (rows, ...) piece by piece -> (rows, *shape)."""
     if len(block) <= TILE_ROWS:
-        return np.asarray(function(block, **kwargs))
+        return np.asarray(function(block, **kwargs), dtype)
     out = np.empty((len(block), *shape), dtype)
     for tile in tiles(len(block)):
         out[tile] = function(block[tile], **kwargs)

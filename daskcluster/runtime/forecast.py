@@ -12,7 +12,7 @@ from dask.utils import format_bytes
 from .boundary import budget_bytes
 from .execution import FAN_IN, active_client
 
-__all__ = ["BASE_BYTES", "Plan", "StagePlan", "holding", "make_plan", "threads_per_worker", "tree_tasks"]
+__all__ = ["BASE_BYTES", "Plan", "StagePlan", "holding", "make_plan", "memory_limit", "threads_per_worker", "tree_tasks"]
 
 #: Interpreter, libraries and compiled kernels.
 BASE_BYTES = 450 * 2**20
@@ -111,6 +111,13 @@ def threads_per_worker() -> int:
         return max(list(client.nthreads().values()) or [1])
     pool = dask.config.get("pool", None)
     return int(dask.config.get("num_workers", None) or getattr(pool, "_max_workers", None) or CPU_COUNT)
+
+
+def memory_limit() -> int:
+    """Bytes of memory that this process may use: what the machine has, or its control group allows."""
+    from distributed.system import MEMORY_LIMIT
+
+    return int(MEMORY_LIMIT)
 
 
 def holding(storage: Any, n_bytes: int) -> tuple[str, int, int]:
