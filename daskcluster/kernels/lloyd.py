@@ -83,7 +83,7 @@ def nearest_center(points, centers):
 
 
 def assign_rows(points: NDArray[np.floating], centers: NDArray[np.floating]) -> NDArray[np.int32]:
-    """Nearest centre of each row of a block; the first one of equally near ones.
+    """Nearest centre of each row of a block; of equally near ones the same one for any order of the centres.
 
     Parameters
     ----------
@@ -100,8 +100,13 @@ def assign_rows(points: NDArray[np.floating], centers: NDArray[np.floating]) -> 
     """
     points = np.ascontiguousarray(points)
     n_centers, n_features = centers.shape
+    # The first of equally near centres wins; so that it is the same one however the clusters are numbered, the centres
+    # stand in the order of their bytes here.
+    centers = np.ascontiguousarray(centers)
+    order = np.argsort(centers.view(f"V{centers.itemsize * n_features}").ravel(), kind="stable").astype(np.int32)
+    centers = centers[order]
     if n_features < PRODUCT_FEATURES or n_centers < PRODUCT_CENTERS:
-        return nearest_center(points, np.ascontiguousarray(centers, dtype=points.dtype))
+        return order[nearest_center(points, centers.astype(points.dtype))]
     origin = centers.mean(axis=0)  # distances do not change, and the expanded formula loses less
     columns = np.ascontiguousarray((centers - origin).T, dtype=points.dtype)  # (q, k)
     half_sqnorms = 0.5 * (columns * columns).sum(axis=0)
@@ -112,7 +117,7 @@ def assign_rows(points: NDArray[np.floating], centers: NDArray[np.floating]) -> 
         scores = (points[start:stop] - origin) @ columns
         np.subtract(half_sqnorms, scores, out=scores)
         labels[start:stop] = scores.argmin(axis=1)
-    return labels
+    return order[labels]
 
 
 @jit

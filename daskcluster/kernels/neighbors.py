@@ -171,9 +171,9 @@ def _make_nearest_in_neighborhoods(strip: int) -> Any:
         rows : (n, d) float
         starts : (n,) int32
             Result of step 2.
-        neighbors : (p, K' + 1) int32
-            Each representative and its K' nearest ones, nearest first.
-        reach : (p, K' + 1) float32
+        neighbors : (p, s * strip) int32
+            Each representative and its K' nearest ones, nearest first, padded.
+        reach : (p, s * strip) float32
             Distances from the representative to these.
         coordinates : (p, s, d, strip) float
             Their coordinates as columns, in the rows' dtype, in s strips, padded with infinite columns.

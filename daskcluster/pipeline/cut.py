@@ -106,7 +106,7 @@ def transfer_cut(graph: BipartiteGraph, n_components: int) -> TransferCut:
 def small_affinity(graph: BipartiteGraph) -> da.Array:
     """The upper triangle of E_R = B^T D_X^-1 B, lazy: 0-d, packed, for `cut_small_graph`."""
     task = partial(_small_graph_block, edges_of=graph.edges_of, n_right=graph.n_right)
-    return reduce_blocks(task, _add_small_graphs, graph.held, name="dc-affinity")
+    return reduce_blocks(task, _add_small_graphs, graph.held, name="dc-affinities")
 
 
 def cut_small_graph(packed: dict[str, Any], n_components: int) -> TransferCut:

@@ -233,8 +233,11 @@ def _approximate_index(
     coordinates = typed
     if not wide:
         strip = SHORT_STRIP if n_features <= SHORT_FEATURES else LONG_STRIP
-        padded = np.full((n_points, size + 1 + -(size + 1) % strip, n_features), np.inf, computing)
+        padding = -(size + 1) % strip
+        padded = np.full((n_points, size + 1 + padding, n_features), np.inf, computing)
         padded[:, : size + 1] = typed[neighbors]
+        # An infinite column is never among the nearest; its name is a representative all the same.
+        neighbors, reach = (np.pad(array, ((0, 0), (0, padding)), mode="edge") for array in (neighbors, reach))
         strips = padded.reshape(n_points, -1, strip, n_features)
         coordinates = np.ascontiguousarray(strips.transpose(0, 1, 3, 2))  # (p, s, d, w)
     return RepresentativeIndex(

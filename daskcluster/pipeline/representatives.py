@@ -41,10 +41,11 @@ class PreparedRows:
 
 
 class Candidates(NamedTuple):
-    """Prepared candidates (p', d), and those of them that differ."""
+    """Prepared candidates (p', d), those of them that differ, and the Lloyd passes to make on them."""
 
     rows: NDArray[np.floating]
     distinct: NDArray[np.floating]
+    n_iter: int
 
 
 def n_candidates(selection: str, n_representatives: int, candidate_factor: int) -> int:
@@ -60,6 +61,7 @@ def choose_representatives(
     n_candidates: int,
     selection: str = "hybrid",
     max_iter: int = 100,
+    candidate_iter: int = CANDIDATE_ITER,
     seed: int = 0,
 ) -> NDArray[np.float64]:
     """Choose p representatives; uspec_usenc_2019 section 3.1.1, eq. (1).
@@ -78,6 +80,8 @@ def choose_representatives(
         costs up to `max_iter` passes over the data.
     max_iter : int
         Passes of ``selection="kmeans"``.
+    candidate_iter : int
+        Passes over the candidates.
     seed : int
         Root seed.
 
@@ -88,7 +92,7 @@ def choose_representatives(
 
     Notes
     -----
-    k-means on the candidates starts at random distinct candidates and makes `CANDIDATE_ITER` passes. For
+    k-means on the candidates starts at random distinct candidates and makes `candidate_iter` passes. For
     ``unit_length`` rows the centres are brought to unit length after each pass, as in the authors' program.
     A representative that loses all its candidates stays where it is. Eager, on one thread: 8 p' d bytes and p' p d
     multiplications a pass.
@@ -102,7 +106,7 @@ def choose_representatives(
     if len(distinct) <= n_representatives:
         chosen = distinct.astype(np.float64)
     else:
-        found = Candidates(candidates, distinct)
+        found = Candidates(candidates, distinct, candidate_iter)
         chosen = SELECTIONS[selection](rows, scan, found, n_representatives, max_iter, rng)
     if not scan.form.unit_length:
         return scan.form.restore(chosen)
@@ -122,7 +126,7 @@ def _select_hybrid(
 ) -> NDArray[np.float64]:
     starts = _select_random(rows, scan, candidates, n_representatives, max_iter, rng)
     unit = scan.form.unit_length
-    return lloyd_in_memory(candidates.rows, starts, max_iter=CANDIDATE_ITER, unit_length=unit)[0].centers
+    return lloyd_in_memory(candidates.rows, starts, max_iter=candidates.n_iter, unit_length=unit)[0].centers
 
 
 def _select_kmeans(
