@@ -34,6 +34,8 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     """
 
     _fitted_names: tuple[str, ...] = ()
+    #: Whether the fitted model makes the labels of `fit` anew from the rows.
+    _predicts: bool = True
     _points_dtype: Any = np.float64
     n_clusters: int
     missing: str
@@ -107,7 +109,7 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             return self._hand_out(boundary.rows(what, array)[0], rows)
         if not rows.chunked:
             return self._hand_out(array, rows)
-        if active_client() is not None:
+        if self._predicts and active_client() is not None:
             return self._map(rows, what)  # what the workers hold would go with the cluster
         return boundary.rows(what, array)[0]
 

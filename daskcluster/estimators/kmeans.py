@@ -69,7 +69,7 @@ class KMeans(RowClusterer):
     cluster_centers_ : (n_clusters_, d) float64
         In the order of their first row.
     labels_ : (n,) int32
-        NumPy for NumPy; a lazy dask array for chunked input.
+        NumPy for NumPy; a lazy dask array for chunked input, which is no part of a pickled or copied model.
     inertia_ : float
         Weighted sum of squared distances to the nearest centre.
     n_clusters_ : int

@@ -85,7 +85,8 @@ class USPEC(RowClusterer):
     Attributes
     ----------
     labels_ : (n,) int32
-        NumPy for NumPy; a lazy dask array for chunked input. Clusters are numbered by their first row.
+        NumPy for NumPy; a lazy dask array for chunked input, which is no part of a pickled or copied model. Clusters are
+        numbered by their first row.
     n_clusters_ : int
         Clusters found: k, or fewer (with a `FewerClustersWarning`) when there are too few distinct rows.
     representatives_ : (p, d) float64
@@ -333,7 +334,8 @@ class USPEC(RowClusterer):
         -------
         Plan
             Print it, or take ``to_dict()``. Figures are upper bounds for the passes that it states; the number of
-            Lloyd passes is not known before, `LIKELY_ITER` are assumed.
+            Lloyd passes is not known before, `LIKELY_ITER` are assumed. Peak memory is that of the fit, without what
+            the caller holds, such as a NumPy array.
         """
         self._check_parameters()
         rows = check_rows(X, self.missing)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -27,6 +29,8 @@ __all__ = [
     "reduce_blocks",
     "runs_in_process",
 ]
+
+logger = logging.getLogger("daskcluster")
 
 #: Partial results that one task of a tree reduction combines.
 FAN_IN = 8
@@ -66,18 +70,43 @@ def persist(*collections: Any) -> tuple[Any, ...]:
 
 def _run(action: Callable[..., tuple[Any, ...]], collections: tuple[Any, ...]) -> tuple[Any, ...]:
     client = active_client()
-    with one_blas_thread(), warnings.catch_warnings():
-        # NumPy input travels inside the task graph: the caller chose that, and it is documented.
-        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
-        if client is None:
-            with progress.watch_local():
-                return action(*collections)
-        from distributed import wait
+    if client is None:
+        with one_blas_thread(), progress.watch_local():
+            return action(*collections)
+    from distributed import wait
 
+    if not client.nthreads():
+        logger.warning("waiting for workers: the scheduler %s has none yet", client.scheduler.address)
+    with one_blas_thread(), _large_graphs(), _outside_the_pool():
         persisted = dask.persist(*collections)
         with progress.watch_distributed(client, persisted):
             wait(persisted)
         return persisted if action is dask.persist else dask.compute(*persisted)
+
+
+@contextmanager
+def _large_graphs() -> Iterator[None]:
+    """No warning about large graphs: NumPy input travels inside them, the caller chose that, and it is documented."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+        yield
+
+
+@contextmanager
+def _outside_the_pool() -> Iterator[None]:
+    """Inside a worker's task give the thread back while waiting: fits in all of them would wait for each other."""
+    from distributed import get_worker, rejoin, secede
+
+    try:
+        get_worker()
+    except ValueError:
+        yield
+        return
+    secede()
+    try:
+        yield
+    finally:
+        rejoin()
 
 
 def tiles(n_rows: int) -> Iterator[slice]:

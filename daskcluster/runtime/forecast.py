@@ -12,7 +12,16 @@ from dask.utils import format_bytes
 from .boundary import budget_bytes
 from .execution import FAN_IN, active_client
 
-__all__ = ["BASE_BYTES", "Plan", "StagePlan", "holding", "make_plan", "memory_limit", "threads_per_worker", "tree_tasks"]
+__all__ = [
+    "BASE_BYTES",
+    "Plan",
+    "StagePlan",
+    "holding",
+    "make_plan",
+    "memory_limit",
+    "threads_per_worker",
+    "tree_tasks",
+]
 
 #: Interpreter, libraries and compiled kernels.
 BASE_BYTES = 450 * 2**20

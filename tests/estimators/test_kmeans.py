@@ -1,0 +1,302 @@
+"""KMeans through its public interface: against scikit-learn, weights, starts, prediction, saving."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.cluster import KMeans as Reference
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import euclidean_distances
+
+import daskcluster as dc
+from daskcluster.metrics import inertia
+from daskcluster.pipeline import kmeans as starts
+from daskcluster.pipeline import rows as row_blocks
+
+DIGITS = load_digits()
+MANY, MANY_TRUTH = make_blobs(3000, centers=30, n_features=3, cluster_std=0.15, random_state=3)
+CHUNKED = da.from_array(MANY, chunks=(700, 3))
+WEIGHTS = np.random.default_rng(0).uniform(0.1, 5, size=3000)
+INITS = ["k-means++", "k-means||", "random"]
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many blocks of 256 rows."""
+    monkeypatch.setattr(row_blocks, "MOST_BLOCK_ROWS", 256)
+    monkeypatch.setattr(row_blocks, "LEAST_BLOCK_ROWS", 64)
+
+
+@pytest.fixture
+def small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starts are chosen on fewer rows than there are."""
+    monkeypatch.setattr(starts, "sample_size", lambda n_clusters: 200)
+    monkeypatch.setattr("daskcluster.estimators.kmeans.sample_size", lambda n_clusters: 200)
+
+
+def in_order(centers: np.ndarray) -> np.ndarray:
+    return centers[np.lexsort(centers.T)]
+
+
+# -- against scikit-learn ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+@pytest.mark.parametrize("given", [MANY, CHUNKED], ids=["numpy", "dask"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_given_centers_converge_to_the_same(weights, given, dtype):
+    init = MANY[:: 3000 // 12][:12]
+    model = dc.KMeans(12, init=init, tol=0, max_iter=1000).fit(given.astype(dtype), sample_weight=weights)
+    reference = Reference(12, init=init, n_init=1, tol=0, max_iter=1000).fit(MANY.astype(dtype), sample_weight=weights)
+    np.testing.assert_allclose(in_order(model.cluster_centers_), in_order(reference.cluster_centers_), atol=2e-5)
+    np.testing.assert_allclose(model.inertia_, reference.inertia_, rtol=1e-5)
+    assert adjusted_rand_score(model.labels_, reference.labels_) == 1
+
+
+@pytest.mark.parametrize("init", INITS)
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+def test_clusters_that_are_apart_are_found(init, weights):
+    model = dc.KMeans(30, init=init, n_init=10 if init == "random" else 2, random_state=0)
+    model.fit(CHUNKED, sample_weight=weights)
+    start = "random" if init == "random" else "k-means++"
+    reference = Reference(30, init=start, n_init=10, random_state=0).fit(MANY, sample_weight=weights)
+    assert model.inertia_ <= reference.inertia_ * (1.5 if init == "random" else 1.001)
+    if init != "random":
+        assert adjusted_rand_score(MANY_TRUTH, model.labels_) > 0.99
+
+
+def test_inertia_on_digits_is_as_low():
+    reference = Reference(10, n_init=5, random_state=0).fit(DIGITS.data)
+    for init in INITS:
+        model = dc.KMeans(10, init=init, n_init=3, random_state=0).fit(DIGITS.data)
+        assert model.inertia_ <= 1.01 * reference.inertia_
+
+
+def test_more_starts_are_never_worse_on_the_sample():
+    found = [dc.KMeans(30, init="random", n_init=n, random_state=0).fit(MANY).inertia_ for n in (1, 3, 9, 27)]
+    assert (np.diff(found) <= 1e-9 * found[0]).all()
+    assert found[-1] < 0.9 * found[0]
+
+
+def test_starts_on_a_sample_do_nearly_as_well(small_samples):
+    for init in INITS[:2]:
+        model = dc.KMeans(30, init=init, n_init=5, random_state=0).fit(CHUNKED)
+        assert adjusted_rand_score(MANY_TRUTH, model.labels_) > 0.95
+
+
+# -- weights -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("init", ["k-means++", "random", MANY[:12]], ids=["k-means++", "random", "given"])
+def test_rows_of_weight_zero_count_as_absent(init):
+    weights = np.where(np.arange(3000) % 3 == 0, 0.0, WEIGHTS)
+    model = dc.KMeans(12, init=init, random_state=0).fit(CHUNKED, sample_weight=weights)
+    present = weights > 0
+    alone = dc.KMeans(12, init=init, random_state=0).fit(MANY[present], sample_weight=weights[present])
+    np.testing.assert_allclose(in_order(model.cluster_centers_), in_order(alone.cluster_centers_))
+    np.testing.assert_allclose(model.inertia_, alone.inertia_)
+    assert adjusted_rand_score(model.labels_.compute()[present], alone.labels_) == 1
+    np.testing.assert_array_equal(model.predict(MANY), model.labels_)  # rows without weight have labels as well
+
+
+@pytest.mark.parametrize("init", INITS)
+def test_rows_of_weight_zero_are_no_starts(init, small_samples):
+    X = np.concatenate([MANY, MANY[:1000] + 1e4])
+    weights = np.repeat([1.0, 0.0], [3000, 1000])
+    model = dc.KMeans(30, init=init, random_state=0).fit(X, sample_weight=weights)
+    assert np.abs(model.cluster_centers_).max() <= np.abs(MANY).max()
+
+
+def test_whole_weights_are_repeated_rows():
+    weights = np.random.default_rng(1).integers(1, 4, size=3000)
+    init = MANY[:12]
+    model = dc.KMeans(12, init=init, tol=0).fit(MANY, sample_weight=weights)
+    repeated = dc.KMeans(12, init=init, tol=0).fit(np.repeat(MANY, weights, axis=0))
+    np.testing.assert_allclose(model.cluster_centers_, repeated.cluster_centers_)
+    np.testing.assert_allclose(model.inertia_, repeated.inertia_)
+    np.testing.assert_array_equal(np.repeat(model.labels_, weights), repeated.labels_)
+
+
+@pytest.mark.parametrize("init", INITS)
+@pytest.mark.parametrize("factor", [2.0**-20, 2.0**60])
+def test_the_unit_of_the_weights_does_not_matter(init, factor):
+    model = dc.KMeans(12, init=init, random_state=0).fit(MANY, sample_weight=WEIGHTS)
+    scaled = dc.KMeans(12, init=init, random_state=0).fit(MANY, sample_weight=WEIGHTS * factor)
+    np.testing.assert_array_equal(scaled.labels_, model.labels_)
+    np.testing.assert_allclose(scaled.inertia_, model.inertia_ * factor)
+
+
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+def test_equal_weights_are_no_weights(init):
+    model = dc.KMeans(12, init=init, random_state=0).fit(MANY)
+    for weights in (np.ones(3000), 1, [1] * 3000, np.ones(3000, bool), da.ones(3000, chunks=999)):
+        weighted = dc.KMeans(12, init=init, random_state=0).fit(MANY, sample_weight=weights)
+        np.testing.assert_array_equal(weighted.labels_, model.labels_)
+        np.testing.assert_allclose(weighted.inertia_, model.inertia_)
+
+
+def test_every_kind_of_weights():
+    expected = dc.KMeans(12, random_state=0).fit(MANY, sample_weight=WEIGHTS)
+    for weights in (
+        da.from_array(WEIGHTS, chunks=333),
+        list(WEIGHTS),
+        pd.Series(WEIGHTS),
+        WEIGHTS.astype(">f8"),
+        np.repeat(WEIGHTS, 2)[::2],
+    ):
+        for X in (MANY, CHUNKED):
+            model = dc.KMeans(12, random_state=0).fit(X, sample_weight=weights)
+            np.testing.assert_array_equal(model.labels_, expected.labels_)
+            assert model.inertia_ == expected.inertia_
+    labels = dc.KMeans(12, random_state=0).fit_predict(MANY, sample_weight=WEIGHTS)
+    np.testing.assert_array_equal(labels, expected.labels_)
+
+
+def test_weights_with_missing_rows():
+    X, weights = MANY.copy(), WEIGHTS.copy()
+    X[256:600] = np.nan
+    present = np.isfinite(X).all(axis=1)
+    model = dc.KMeans(12, missing="label", random_state=0).fit(X, sample_weight=weights)
+    alone = dc.KMeans(12, random_state=0).fit(X[present], sample_weight=weights[present])
+    assert (model.labels_[~present] == -1).all()
+    np.testing.assert_array_equal(model.labels_[present], alone.labels_)
+    np.testing.assert_allclose(model.cluster_centers_, alone.cluster_centers_)
+
+
+def test_fewer_distinct_rows_with_weight_than_clusters():
+    weights = np.zeros(3000)
+    weights[[5, 2000]] = 1
+    with pytest.warns(dc.FewerClustersWarning, match="found 2 clusters, not n_clusters=3"):
+        model = dc.KMeans(3, random_state=0).fit(MANY, sample_weight=weights)
+    np.testing.assert_allclose(model.cluster_centers_[model.labels_[[5, 2000]]], MANY[[5, 2000]])
+    assert model.inertia_ <= 1e-20
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        (np.ones(2999), r"sample_weight.shape must be \(3000,\), got \(2999,\)"),
+        (np.ones((3000, 1)), r"sample_weight.shape must be \(3000,\), got \(3000, 1\)"),
+        (np.full(3000, -1.0), "sample_weight must be finite and >= 0"),
+        (np.r_[np.ones(2999), -1e-9], "sample_weight must be finite and >= 0"),
+        (np.r_[np.ones(2999), np.nan], "sample_weight must be finite and >= 0"),
+        (np.r_[np.inf, np.ones(2999)], "sample_weight must be finite and >= 0"),
+        (np.zeros(3000), "sample_weight must be above zero for some row"),
+        (np.ones(3000, complex), "sample_weight must hold real numbers, got dtype complex128"),
+        (["1"] * 3000, "sample_weight must hold real numbers, got dtype <U1"),
+    ],
+    ids=["short", "2-D", "negative", "last negative", "last NaN", "infinite", "zeros", "complex", "strings"],
+)
+def test_bad_weights(weights, words):
+    for given in (weights, da.from_array(np.asarray(weights), chunks=500)):
+        for X in (MANY, CHUNKED):
+            with pytest.raises(ValueError, match=words):
+                dc.KMeans(3).fit(X, sample_weight=given)
+
+
+# -- attributes, new rows ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.uint8])
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+def test_fitted_attributes_agree(dtype, weights):
+    X = (MANY * 5 + 80).astype(dtype)
+    model = dc.KMeans(12, random_state=0).fit(X, sample_weight=weights)
+    assert (model.labels_.dtype, model.labels_.shape) == (np.int32, (3000,))
+    assert (model.cluster_centers_.shape, model.cluster_centers_.dtype) == ((12, 3), np.float64)
+    assert (type(model.inertia_), type(model.n_iter_), type(model.n_clusters_)) == (float, int, int)
+    assert (model.n_clusters_, model.n_features_in_) == (12, 3)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(model.predict(da.from_array(X, chunks=(111, 1))), model.labels_)
+    distances = euclidean_distances(X.astype(np.float64), model.cluster_centers_)
+    np.testing.assert_array_equal(distances.argmin(axis=1), model.labels_)
+    plain = (distances.min(axis=1) ** 2 * (1 if weights is None else weights)).sum()
+    np.testing.assert_allclose(model.inertia_, plain, rtol=1e-5)
+    _, first = np.unique(model.labels_, return_index=True)
+    assert (np.diff(first) > 0).all()
+
+
+def test_inertia_is_that_of_the_metrics():
+    model = dc.KMeans(12, random_state=0).fit(CHUNKED)
+    np.testing.assert_allclose(inertia(CHUNKED, model.labels_, model.cluster_centers_), model.inertia_)
+
+
+def test_transform_gives_distances():
+    model = dc.KMeans(12, random_state=0).fit(MANY)
+    distances = model.transform(MANY + 0.5)
+    assert (distances.shape, distances.dtype) == ((3000, 12), np.float64)
+    np.testing.assert_allclose(distances, euclidean_distances(MANY + 0.5, model.cluster_centers_), atol=1e-7)
+    lazy = model.transform(CHUNKED + 0.5)
+    assert isinstance(lazy, da.Array)
+    assert (lazy.shape, lazy.dtype) == ((3000, 12), np.float64)
+    np.testing.assert_array_equal(lazy, distances)
+
+
+def test_new_rows():
+    model = dc.KMeans(30, n_init=5, random_state=0).fit(MANY[:1500])
+    assert adjusted_rand_score(MANY_TRUTH[1500:], model.predict(MANY[1500:])) > 0.99
+    np.testing.assert_array_equal(model.predict(model.cluster_centers_), np.arange(30))
+
+
+def test_passes_are_counted_and_results_lazy():
+    reads: list[int] = []
+
+    def touch(block: np.ndarray) -> np.ndarray:
+        reads.append(len(block))
+        return block
+
+    X = CHUNKED.map_blocks(touch, dtype=float, meta=np.empty((0, 0)))
+    model = dc.KMeans(12, init=MANY[:12], max_iter=4, tol=0)
+    assert model.plan(X).input_passes == 6
+    assert reads == []
+    model.fit(X)
+    assert model.n_iter_ == 4
+    assert sum(reads) == 3000 * (1 + 4 + 1)
+    reads.clear()
+    labels, points = model.predict(X), model.transform(X)
+    assert reads == []
+    assert labels.dtype == np.int32
+    labels[:1].compute()
+    points[:1].compute()
+    assert sum(reads) <= 2 * 700
+    assert len(model.labels_.compute()) == 3000
+    assert sum(reads) <= 2 * 700
+
+
+def test_tolerance_and_passes():
+    def fit(**parameters: Any) -> dc.KMeans:
+        return dc.KMeans(12, init=MANY[:12], **parameters).fit(MANY)
+
+    assert fit(max_iter=1).n_iter_ == 1
+    np.testing.assert_array_equal(
+        fit(max_iter=1).labels_,
+        dc.KMeans(12, init=fit(max_iter=1).cluster_centers_, max_iter=1).fit_predict(MANY),
+    )
+    found = [fit(max_iter=n, tol=0).inertia_ for n in range(1, 8)]
+    assert (np.diff(found) <= 0).all()
+    assert fit(tol=1e9).n_iter_ < fit(tol=1e-3).n_iter_ <= fit(tol=0, max_iter=1000).n_iter_ < 1000
+
+
+def test_given_centers_without_rows_are_dropped():
+    init = np.concatenate([MANY[:5], [[1e6, 1e6, 1e6]]])
+    with pytest.warns(dc.FewerClustersWarning, match="found 5 clusters, not n_clusters=6"):
+        model = dc.KMeans(6, init=init).fit(MANY)
+    assert np.abs(model.cluster_centers_).max() <= np.abs(MANY).max()
+
+
+@pytest.mark.parametrize("init", [*INITS, MANY[:12]], ids=[*INITS, "given"])
+def test_a_loaded_model_predicts_the_same(init, tmp_path):
+    model = dc.KMeans(12, init=init, random_state=0).fit(CHUNKED)
+    model.save(tmp_path / "model.zarr")
+    loaded = dc.load_model(tmp_path / "model.zarr")
+    assert type(loaded) is dc.KMeans
+    np.testing.assert_array_equal(loaded.predict(MANY), model.labels_)
+    np.testing.assert_array_equal(loaded.transform(MANY), model.transform(MANY))
+    np.testing.assert_array_equal(loaded.cluster_centers_, model.cluster_centers_)
+    assert (loaded.inertia_, loaded.n_iter_, loaded.n_clusters_) == (model.inertia_, model.n_iter_, 12)
+    np.testing.assert_array_equal(loaded.init, init)

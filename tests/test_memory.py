@@ -1,0 +1,187 @@
+"""Peak memory: measured, under the forecast, and the same for any number of rows.
+
+This file is also the program that is measured: it runs as a script, compiles the kernels, and forks a child for every
+case, so that a peak is that of one fit and neither of the compiler nor of the process that started it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import daskcluster as dc
+
+MIB = 2**20
+#: What the tasks of two threads differ by from run to run.
+SLACK = 12 * MIB
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="measures forked processes")
+
+
+def generate(n_samples: int, n_features: int) -> da.Array:
+    """Five far apart clusters, generated block by block, always the same."""
+    rows = max(1, 4 * MIB // (4 * n_features))
+    lengths = tuple(min(rows, n_samples - start) for start in range(0, n_samples, rows))
+    return da.map_blocks(
+        _generate_block,
+        n_features,
+        chunks=(lengths, (n_features,)),
+        dtype=np.float32,
+        meta=np.empty((0, 0), np.float32),
+    )
+
+
+def _generate_block(n_features: int, block_info: Any = None) -> np.ndarray:
+    start, stop = block_info[None]["array-location"][0]
+    rng = np.random.default_rng(start)
+    X = rng.random((stop - start, n_features), dtype=np.float32)
+    X += 10 * rng.integers(5, size=(stop - start, 1))
+    return X
+
+
+def fit(case: dict[str, Any], folder: str) -> dict[str, Any]:
+    """Fit one case and report its peak."""
+    X = generate(case["n"], case["d"]).astype(case.get("dtype", "f4"))
+    given_bytes = 0
+    if case.get("numpy"):
+        rows = np.empty(X.shape, X.dtype)
+        with dask.config.set(scheduler="synchronous"):
+            X.store(rows)
+        X, given_bytes = rows, rows.nbytes
+    parameters = {"n_clusters": 5, "random_state": 0, **case.get("parameters", {})}
+    if case.get("storage"):
+        parameters["storage"] = os.path.join(folder, f"run{os.getpid()}")
+    with dask.config.set(
+        {"num_workers": 2, "daskcluster.memory-budget": case["budget"], "temporary-directory": folder}
+    ):
+        model = getattr(dc, case["class"])(**parameters)
+        plan = model.plan(X)
+        model.fit(X)
+        labels = np.asarray(model.labels_[:: max(1, case["n"] // 1000)])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "peak": peak if sys.platform == "darwin" else peak * 1024,
+        "given": given_bytes,
+        "plan": plan.peak_bytes,
+        "held": plan.held,
+        "blocks": plan.n_blocks,
+        "clusters": len(np.unique(labels)),
+    }
+
+
+def main(cases: list[dict[str, Any]], folder: str) -> None:
+    """Measure every case in a child; write the reports."""
+    with dask.config.set(scheduler="synchronous"):  # no threads before the forks
+        for case in cases:
+            parameters = {"n_clusters": 5, "random_state": 0, **case.get("parameters", {}), "max_iter": 1}
+            X = generate(6000, case["d"]).astype(case.get("dtype", "f4"))
+            getattr(dc, case["class"])(**parameters).fit(X)
+    reports = []
+    for case in cases:
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(read)
+            with os.fdopen(write, "w") as stream:
+                json.dump(fit(case, folder), stream)
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as stream:
+            text = stream.read()
+        os.waitpid(child, 0)
+        reports.append(json.loads(text) if text else None)
+    sys.stdout.write(json.dumps(reports))
+
+
+def measure(cases: dict[str, dict[str, Any]], folder: Path) -> dict[str, dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, __file__, json.dumps(list(cases.values())), str(folder)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )
+    assert done.returncode == 0, done.stderr
+    reports = dict(zip(cases, json.loads(done.stdout), strict=True))
+    assert None not in reports.values(), done.stderr
+    return reports
+
+
+SMALL = {"n": 130_000, "d": 64, "budget": "1 MiB"}
+USPEC = {"class": "USPEC", "parameters": {"n_representatives": 200}}
+KMEANS = {"class": "KMeans", "parameters": {"max_iter": 2, "tol": 0}}
+
+CASES: dict[str, dict[str, Any]] = {
+    "USPEC": SMALL | USPEC,
+    "USPEC, four times the rows": SMALL | USPEC | {"n": 520_000},
+    "USPEC in memory": SMALL | USPEC | {"budget": "1 GiB"},
+    "USPEC in a named store": SMALL | USPEC | {"storage": True},
+    "USPEC, NumPy": SMALL | USPEC | {"numpy": True},
+    "USPEC in the plane": {"n": 300_000, "d": 2, "budget": "1 MiB", "class": "USPEC"},
+    "USPEC, many representatives": {"n": 30_000, "d": 3, "budget": "1 MiB", "class": "USPEC"}
+    | {"parameters": {"n_representatives": 2000, "candidate_factor": 4}},
+    "USPEC, options": SMALL
+    | {"class": "USPEC", "dtype": "f8"}
+    | {
+        "parameters": {"selection": "kmeans", "neighbors": "exact", "metric": "cosine", "n_representatives": 50}
+        | {"max_iter": 3}
+    }
+    | {"n": 60_000},
+    "KMeans": SMALL | KMEANS,
+    "KMeans, four times the rows": SMALL | KMEANS | {"n": 520_000},
+    "KMeans ||": SMALL | {"n": 60_000, "class": "KMeans", "parameters": {"max_iter": 1, "init": "k-means||"}},
+}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """The measured cases."""
+    return measure(CASES, tmp_path_factory.mktemp("scratch"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_peak_is_below_the_forecast(case, reports):
+    report = reports[case]
+    assert report["peak"] - report["given"] <= report["plan"]
+    assert report["plan"] <= 4 * report["peak"], "the forecast says something"
+    assert report["clusters"] >= 2
+
+
+def test_the_forecast_says_where_products_are_held(reports):
+    assert {case: reports[case]["held"] for case in CASES if case.startswith("USPEC")} == {
+        case: {"USPEC in memory": "memory", "USPEC in a named store": "named store"}.get(case, "scratch store")
+        for case in CASES
+        if case.startswith("USPEC")
+    }
+
+
+@pytest.mark.parametrize("name", ["USPEC", "KMeans"])
+def test_peak_does_not_grow_with_the_rows(name, reports):
+    few, many = reports[name], reports[f"{name}, four times the rows"]
+    assert (few["blocks"], many["blocks"]) == (4, 16)
+    assert many["peak"] <= 1.1 * few["peak"] + SLACK
+    assert many["plan"] <= 1.1 * few["plan"]
+
+
+@pytest.mark.slow
+def test_peak_of_five_and_of_forty_million_rows(tmp_path):
+    case = {"d": 16, "budget": "128 MiB", "class": "USPEC"}
+    reports = measure({"5M": {**case, "n": 5_000_000}, "40M": {**case, "n": 40_000_000}}, tmp_path)
+    assert reports["40M"]["peak"] <= 1.1 * reports["5M"]["peak"]
+    assert reports["40M"]["peak"] <= 1.2e9
+    for report in reports.values():
+        assert report["peak"] <= report["plan"]
+        assert report["held"] == "scratch store"
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]), sys.argv[2])
