@@ -1,0 +1,179 @@
+"""Which constraints a labeling keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+
+from ..runtime.execution import compute, map_to_objects
+from .constraints import Constraints, Links, open_column
+
+__all__ = ["Satisfaction", "measure_satisfaction"]
+
+
+@dataclass(frozen=True)
+class Satisfaction:
+    """Shares of the constraints that a labeling keeps.
+
+    Attributes
+    ----------
+    must_link, cannot_link : float
+        Weight of the constraints that are kept, divided by the weight of all; 1 where there are none.
+    n_must_link, n_cannot_link : int
+        Constraints whose two rows have labels.
+    """
+
+    must_link: float
+    cannot_link: float
+    n_must_link: int
+    n_cannot_link: int
+
+
+def measure_satisfaction(constraints: Constraints, labels: Any) -> Satisfaction:
+    """Share of the constraints that a labeling keeps.
+
+    Parameters
+    ----------
+    constraints : Constraints
+    labels : (n,) array-like, dask array, zarr.Array or path
+        -1 for rows without a label: their constraints do not count.
+
+    Raises
+    ------
+    ValueError
+        If the number of labels is not that of the rows.
+
+    Notes
+    -----
+    For constraints from labels the pairs are counted in closed form from the table of classes and labels, in one pass
+    of both: with W the sum of w over a set and S that of w**2, its pairs weigh (W**2 - S) / 2. For pairs only the
+    labels of the named rows are gathered.
+    """
+    found = open_column("labels", labels)
+    if found.dtype.kind not in "biu":
+        raise ValueError(f"labels must be integers, got dtype {found.dtype}")
+    if constraints.n_samples is not None and len(found) != constraints.n_samples:
+        raise ValueError(f"labels must have one entry for each of the {constraints.n_samples} rows, got {len(found)}")
+    constraints._check_range(len(found))
+    if constraints.labels is not None:
+        return _from_classes(constraints, found)
+    must, cannot = constraints._must, constraints._cannot
+    named = np.unique(np.concatenate([must.first, must.second, cannot.first, cannot.second]))
+    at = _labels_at(found, named)
+    must_kept = _kept(must, named, at, together=True)
+    cannot_kept = _kept(cannot, named, at, together=False)
+    return Satisfaction(must_kept[0], cannot_kept[0], must_kept[1], cannot_kept[1])
+
+
+def _labels_at(labels: NDArray[Any] | da.Array, rows: NDArray[np.int64]) -> NDArray[Any]:
+    if isinstance(labels, np.ndarray):
+        return labels[rows]
+    if not len(rows):
+        return np.empty(0, labels.dtype)
+    offsets = np.concatenate([[0], np.cumsum(labels.chunks[0])])
+    parts = compute(map_to_objects(_take_labels, labels, name="dc-take", rows=rows, offsets=offsets))[0]
+    return np.concatenate([part["labels"] for part in parts])
+
+
+def _take_labels(
+    block: NDArray[Any], number: int, rows: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> dict[str, Any]:
+    low, high = np.searchsorted(rows, offsets[number : number + 2])
+    return {"labels": block[rows[low:high] - offsets[number]]}
+
+
+def _kept(links: Links, named: NDArray[np.int64], at: NDArray[Any], *, together: bool) -> tuple[float, int]:
+    first, second = at[np.searchsorted(named, links.first)], at[np.searchsorted(named, links.second)]
+    counts = (first != -1) & (second != -1)
+    kept = counts & ((first == second) == together)
+    total = float(links.weights[counts].sum())
+    return (float(links.weights[kept].sum()) / total if total > 0 else 1.0), int(counts.sum())
+
+
+def _from_classes(constraints: Constraints, labels: NDArray[Any] | da.Array) -> Satisfaction:
+    """Closed form: only the sums of weights over each pair of class and label are needed."""
+    known: Any = constraints.labels
+    weight: Any = constraints.weight
+    if isinstance(known, np.ndarray) and isinstance(labels, np.ndarray) and not isinstance(weight, da.Array):
+        weights = None if weight is None else np.broadcast_to(np.asarray(weight, np.float64), known.shape)
+        parts = [_table_of_block(np.stack([known_or_not(known), labels], axis=1), 0, weights)]
+    else:
+        chunks = labels.chunks if isinstance(labels, da.Array) else None
+        if chunks is None:
+            chunks = known.chunks if isinstance(known, da.Array) else weight.chunks
+        known, labels = (_chunked(values, chunks) for values in (known, labels))
+        weights = None if weight is None else _chunked(np.broadcast_to(weight, known.shape), chunks)
+        both = da.map_blocks(
+            _both_columns,
+            known,
+            labels,
+            dtype=np.int64,
+            meta=np.empty((0, 0), np.int64),
+            new_axis=1,
+            chunks=(chunks[0], (2,)),
+        )
+        parts = list(compute(map_to_objects(_table_of_block, both, name="dc-satisfied", weights=weights))[0])
+    pairs, place = np.unique(np.concatenate([part["pairs"] for part in parts]), axis=0, return_inverse=True)
+    n_pairs = len(pairs)
+    counts, sums, squares = (
+        np.bincount(place, np.concatenate([part[key] for part in parts]), n_pairs)
+        for key in ("counts", "sums", "squares")
+    )
+    _, of_class = np.unique(pairs[:, 0], return_inverse=True)
+    _, of_label = np.unique(pairs[:, 1], return_inverse=True)
+
+    def pairs_inside(groups: NDArray[np.intp]) -> tuple[float, float]:
+        """Number and weight of the pairs of rows inside groups."""
+        size = int(groups.max()) + 1 if len(groups) else 0
+        n, total, square = (np.bincount(groups, values, size) for values in (counts, sums, squares))
+        return float((n * (n - 1)).sum() / 2), float((total**2 - square).sum() / 2)
+
+    everything = pairs_inside(np.zeros(n_pairs, np.intp))
+    same_class, same_label = pairs_inside(of_class), pairs_inside(of_label)
+    same_both = pairs_inside(np.arange(n_pairs))
+    apart = everything[1] - same_class[1]
+    apart_kept = apart - (same_label[1] - same_both[1])
+    n_must, n_cannot = round(same_class[0]), round(everything[0] - same_class[0])
+    return Satisfaction(
+        min(1.0, same_both[1] / same_class[1]) if n_must else 1.0,
+        min(1.0, max(0.0, apart_kept / apart)) if n_cannot else 1.0,
+        n_must,
+        n_cannot,
+    )
+
+
+def known_or_not(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Partial labels as int64, -1 for NaN."""
+    if labels.dtype.kind == "f":
+        labels = np.where(np.isnan(labels), -1, labels)
+    return labels.astype(np.int64)
+
+
+def _chunked(values: Any, chunks: Any) -> da.Array:
+    if isinstance(values, da.Array):
+        return values.rechunk(chunks, method="tasks")
+    return da.from_array(values, chunks=chunks, name=False)
+
+
+def _both_columns(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int64]:
+    return np.stack([known_or_not(known), labels.astype(np.int64)], axis=1)
+
+
+def _table_of_block(block: NDArray[np.int64], number: int, weights: NDArray[Any] | None = None) -> dict[str, Any]:
+    """Distinct pairs of class and label of a block, with count, sum of w and sum of w**2."""
+    there = (block != -1).all(axis=1)
+    w = np.ones(len(block)) if weights is None else np.asarray(weights, np.float64).ravel()
+    classes, of_class = np.unique(block[there, 0], return_inverse=True)
+    labels, of_label = np.unique(block[there, 1], return_inverse=True)
+    keys, place = np.unique(of_class * max(1, len(labels)) + of_label, return_inverse=True)
+    which, of_pair = np.divmod(keys, max(1, len(labels)))
+    return {
+        "pairs": np.stack([classes[which], labels[of_pair]], axis=1),
+        "counts": np.bincount(place, minlength=len(keys)).astype(np.float64),
+        "sums": np.bincount(place, w[there], len(keys)),
+        "squares": np.bincount(place, w[there] ** 2, len(keys)),
+    }

@@ -1,0 +1,560 @@
+"""FastCSC, CSPML and FastCSPML through their public interface."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import pickle
+import warnings
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_wine, make_blobs
+from sklearn.metrics import normalized_mutual_info_score as nmi
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import daskcluster as dc
+from daskcluster.estimators.constrained import constrained_spectral_clustering, spectral_learning
+from daskcluster.pipeline import rows as row_blocks
+
+BLOBS, TRUTH = make_blobs(600, centers=[[0, 0], [5, 5], [0, 6]], cluster_std=0.4, random_state=0)
+DIGITS = load_digits()
+
+
+def partial_labels(y: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
+    known = np.full(len(y), -1)
+    rows = np.random.default_rng(seed).choice(len(y), count, replace=False)
+    known[rows] = y[rows]
+    return known
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many blocks of at most 512 rows."""
+    monkeypatch.setattr(row_blocks, "MOST_BLOCK_ROWS", 512)
+    monkeypatch.setattr(row_blocks, "LEAST_BLOCK_ROWS", 64)
+
+
+def rings(n: int = 4000, chunks: int = 700) -> tuple[da.Array, np.ndarray]:
+    X, y = dc.datasets.make_concentric_circles(n, chunks=chunks, random_state=0)
+    return X, y.compute()
+
+
+# -- FastCSC: quality ----------------------------------------------------------------------------------------
+
+
+def test_more_labels_are_better():
+    scores = []
+    for count in (0, 50, 200, 800):
+        found = []
+        for seed in range(3):
+            model = dc.FastCSC(10, n_representatives=200, random_state=seed)
+            known = partial_labels(DIGITS.target, count, seed)
+            found.append(nmi(DIGITS.target, model.fit(DIGITS.data, known if count else None).labels_))
+        scores.append(np.mean(found))
+    assert scores[0] > 0.7
+    assert scores == sorted(scores)
+    assert scores[-1] > 0.9
+
+
+def test_labels_decide_what_the_features_leave_open():
+    """A uniform square has no clusters; labels cut it either way."""
+    X = np.random.default_rng(0).random((3000, 2))
+    for column in (0, 1):
+        y = (X[:, column] > 0.5).astype(int)
+        model = dc.FastCSC(2, n_representatives=100, random_state=0).fit(X, partial_labels(y, 200))
+        assert nmi(y, model.labels_) > 0.7
+
+
+def test_pairs_decide_too():
+    X = np.random.default_rng(0).random((3000, 2))
+    y = (X[:, 0] > 0.5).astype(int)
+    rng = np.random.default_rng(1)
+    pairs = rng.integers(0, 3000, (2000, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    same = y[pairs[:, 0]] == y[pairs[:, 1]]
+    known = dc.Constraints.from_pairs(pairs[same], pairs[~same])
+    model = dc.FastCSC(2, n_representatives=100, random_state=0).fit(X, constraints=known)
+    assert nmi(y, model.labels_) > 0.7
+    kept = known.satisfaction(model.labels_)
+    assert min(kept.must_link, kept.cannot_link) > 0.85
+
+
+def test_soft_weights_are_weighed_up():
+    X = np.random.default_rng(0).random((2000, 2))
+    across, along = (partial_labels((X[:, column] > 0.5).astype(int), 300, column) for column in (0, 1))
+    scores = []
+    for weight in (0.1, 1.0):
+        Q = [dc.Constraints.from_labels(known).to_sparse().todense() for known in (across, along)]
+        must, cannot = ([np.argwhere(np.triu(sign * q) > 0) for q in Q] for sign in (1, -1))
+        weights = [
+            np.concatenate([np.full(len(links[0]), weight), np.full(len(links[1]), 0.3)]) for links in (must, cannot)
+        ]
+        known = dc.Constraints.from_pairs(
+            np.concatenate(must), np.concatenate(cannot), must_link_weight=weights[0], cannot_link_weight=weights[1]
+        )
+        labels = dc.FastCSC(2, n_representatives=100, random_state=0).fit(X, constraints=known).labels_
+        scores.append(nmi((X[:, 0] > 0.5).astype(int), labels) - nmi((X[:, 1] > 0.5).astype(int), labels))
+    assert scores[0] < -0.3
+    assert scores[1] > 0.3
+
+
+def test_without_constraints_it_is_landmark_spectral_clustering(caplog):
+    X, y = DIGITS.data, DIGITS.target
+    with caplog.at_level(logging.INFO, logger="daskcluster"):
+        plain = dc.FastCSC(10, random_state=0).fit(X)
+    assert "no constraints" in caplog.text
+    assert nmi(y, plain.labels_) > 0.7
+    with pytest.warns(UserWarning, match="FastCSC: no constraints; the result is that of the unconstrained method"):
+        none = dc.FastCSC(10, random_state=0).fit(X, np.full(len(X), -1))
+    np.testing.assert_array_equal(plain.labels_, none.labels_)
+    with pytest.warns(UserWarning, match="no constraints"):
+        none = dc.FastCSC(10, random_state=0).fit(X, constraints=dc.Constraints.from_pairs())
+    np.testing.assert_array_equal(plain.labels_, none.labels_)
+
+
+def test_alpha_and_sample_rate():
+    X, y = rings(40_000, 7000)
+    known = partial_labels(y, 100)
+    whole = dc.FastCSC(3, sample_rate=1.0, random_state=0).fit(X, known)
+    sampled = dc.FastCSC(3, sample_rate=0.05, random_state=0).fit(X, known)
+    assert nmi(whole.labels_, sampled.labels_) > 0.99
+    np.testing.assert_array_equal(whole.eigenvalues_, sampled.eigenvalues_)
+    np.testing.assert_array_equal(np.unique(np.asarray(sampled.labels_), return_index=True)[1].argsort(), [0, 1, 2])
+    trusting = dc.FastCSC(3, alpha=100.0, random_state=0).fit(X, known)
+    assert (trusting.eigenvalues_ > whole.eigenvalues_).all()
+
+
+# -- FastCSC: one result for any form of the input -----------------------------------------------------------
+
+
+def test_chunks_schedulers_and_kinds_of_input_give_equal_labels(small_blocks, client_inprocess, tmp_path):
+    X, y = rings()
+    known = partial_labels(y, 300)
+    model = dc.FastCSC(3, n_representatives=150, random_state=3)
+    zarr.create_array(tmp_path / "X.zarr", data=X.compute(), chunks=(301, 2))
+    zarr.create_array(tmp_path / "y.zarr", data=known, chunks=(999,))
+    expected = None
+    for scheduler in ("distributed", "threads", "synchronous"):
+        with dask.config.set(scheduler=client_inprocess if scheduler == "distributed" else scheduler):
+            for rows, labels in (
+                (X.compute(), known),
+                (X, da.from_array(known, chunks=77)),
+                (X.rechunk((1234, 1)), np.where(known < 0, np.nan, known)),
+                (tmp_path / "X.zarr", tmp_path / "y.zarr"),
+            ):
+                found = clone(model).fit(rows, labels)
+                assert isinstance(found.labels_, np.ndarray if isinstance(rows, np.ndarray) else da.Array)
+                assert found.labels_.dtype == np.int32
+                if expected is None:
+                    expected = np.asarray(found.labels_)
+                np.testing.assert_array_equal(found.labels_, expected)
+                np.testing.assert_array_equal(found.predict(rows), expected)
+
+
+def test_labels_and_their_pairs_agree(small_blocks):
+    X, y = rings()
+    known = dc.Constraints.from_labels(partial_labels(y, 60))
+    Q = known.to_sparse().todense()
+    pairs = dc.Constraints.from_pairs(np.argwhere(Q > 0), np.argwhere(Q < 0), n_samples=len(X))
+    one, other = (dc.FastCSC(3, n_representatives=150, random_state=0).fit(X, constraints=c) for c in (known, pairs))
+    np.testing.assert_allclose(one.eigenvalues_, other.eigenvalues_, rtol=1e-5)
+    np.testing.assert_array_equal(one.labels_, other.labels_)
+
+
+def test_names_of_labels_do_not_matter():
+    X, y = rings()
+    known = partial_labels(y, 60)
+    renamed = np.where(known < 0, -1, 1000 - 7 * known)
+    one, other = (dc.FastCSC(3, random_state=0).fit(X, labels) for labels in (known, renamed))
+    np.testing.assert_array_equal(one.labels_, other.labels_)
+
+
+# -- FastCSC: what odd input gets ----------------------------------------------------------------------------
+
+
+def test_three_rows():
+    known = dc.Constraints.from_pairs(cannot_link=[(0, 2), (1, 2)])
+    model = dc.FastCSC(2, random_state=0).fit([[0.0], [1.0], [2.0]], constraints=known)
+    assert model.labels_.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("must", "cannot"),
+    [
+        ([(0, 1), (2, 300), (5, 400)], []),
+        ([], [(0, 1), (2, 300), (5, 400)]),
+        ([(0, 1), (1, 2)], [(0, 2)]),
+        ([(0, 1)], [(0, 1)]),
+    ],
+    ids=["only must-links", "only cannot-links", "a contradictory chain", "a pair of both kinds"],
+)
+def test_odd_pairs_get_an_answer(must, cannot):
+    model = dc.FastCSC(3, n_representatives=60, random_state=0)
+    model.fit(BLOBS, constraints=dc.Constraints.from_pairs(must, cannot))
+    assert set(model.labels_) == {0, 1, 2}
+    assert np.isfinite(model.transform(BLOBS)).all()
+
+
+def test_odd_labels_get_an_answer():
+    model = dc.FastCSC(3, n_representatives=60, random_state=0)
+    one = np.full(600, -1)
+    one[5] = 0
+    for known in (one, np.zeros(600, int), np.arange(600) % 50, 10**9 * TRUTH, TRUTH, np.where(TRUTH == 1, 0, -1)):
+        assert set(model.fit(BLOBS, known).labels_) <= {0, 1, 2}
+    assert nmi(TRUTH, model.fit(BLOBS, TRUTH).labels_) == 1
+    assert nmi(TRUTH, model.fit(BLOBS, TRUTH.astype(float)).labels_) == 1
+    plain = dc.FastCSC(3, n_representatives=60, random_state=0).fit(BLOBS)
+    np.testing.assert_array_equal(model.fit(BLOBS, one).labels_, plain.labels_)  # one label makes no pair
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"y": TRUTH[:-1]}, ValueError, "y must have one entry for each of the 600 rows of X, got 599"),
+        ({"y": np.where(TRUTH == 0, -7, 1)}, ValueError, "got -7 at row"),
+        ({"y": TRUTH + 0.5}, ValueError, "y must hold whole numbers"),
+        ({"y": TRUTH.astype(str)}, ValueError, "y must hold whole numbers"),
+        ({"constraints": dc.Constraints.from_pairs([(0, 600)])}, ValueError, r"rows 0 to 599, got the pair \(0, 600\)"),
+        ({"constraints": [(0, 1)]}, TypeError, "constraints must be made by Constraints.from_labels or from_pairs"),
+        ({"y": TRUTH, "constraints": dc.Constraints.from_pairs([(0, 1)])}, ValueError, "give one of them"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+@pytest.mark.parametrize("name", ["FastCSC", "CSPML", "FastCSPML"])
+def test_constraints_that_do_not_fit_are_refused(name, arguments, error, message):
+    with pytest.raises(error, match=message):
+        getattr(dc, name)(3).fit(BLOBS, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"alpha": -1.0}, ValueError, "alpha must be a number >= 0"),
+        ({"alpha": "5"}, TypeError, "alpha must be a number"),
+        ({"sample_rate": 0.0}, ValueError, "sample_rate must be above 0 and at most 1, got 0.0"),
+        ({"sample_rate": 1.5}, ValueError, "sample_rate must be above 0 and at most 1, got 1.5"),
+        ({"n_representatives": 0}, ValueError, "n_representatives must be an integer >= 1"),
+        ({"n_neighbors": 0}, ValueError, "n_neighbors must be an integer >= 1"),
+        ({"selection": "best"}, ValueError, "selection must be one of"),
+        ({"neighbors": "some"}, ValueError, "neighbors must be one of"),
+        ({"metric": "manhattan"}, ValueError, "metric must be one of"),
+        ({"n_clusters": 601}, ValueError, "n_clusters must be at most the number of rows"),
+    ],
+    ids=str,
+)
+def test_parameters_are_checked(parameters, error, message):
+    with pytest.raises(error, match=message):
+        dc.FastCSC(**{"n_clusters": 3} | parameters).fit(BLOBS)
+
+
+def test_missing_rows_have_no_say(small_blocks):
+    X, y = rings()
+    X = X.compute()
+    X[::10] = np.nan
+    known = partial_labels(y, 500)
+    wrong = known.copy()
+    wrong[::10] = 2 - wrong[::10].clip(0)  # labels of rows that are missing
+    model = dc.FastCSC(3, n_representatives=150, missing="label", random_state=0)
+    labels = model.fit(X, known).labels_
+    assert ((labels == -1) == (np.arange(len(X)) % 10 == 0)).all()
+    np.testing.assert_array_equal(clone(model).fit(X, wrong).labels_, labels)
+    pairs = dc.Constraints.from_pairs([(0, 1), (10, 11), (1, 2)], [(20, 5)])
+    fewer = dc.Constraints.from_pairs([(1, 2)])
+    one, other = (clone(model).fit(X, constraints=c).labels_ for c in (pairs, fewer))
+    np.testing.assert_array_equal(one, other)
+    kept = dc.Constraints.from_labels(known).satisfaction(labels)
+    assert kept.n_must_link + kept.n_cannot_link < 500 * 499 // 2
+
+
+def test_fewer_clusters_than_asked_for():
+    with pytest.warns(dc.FewerClustersWarning, match="FastCSC found 2 clusters, not n_clusters=4"):
+        model = dc.FastCSC(4, random_state=0).fit(np.repeat([[0.0], [1.0]], 20, axis=0), np.repeat([0, 1], 20))
+    assert model.n_clusters_ == 2
+    assert dc.FastCSC(1, random_state=0).fit(BLOBS, TRUTH).labels_.max() == 0
+    with pytest.warns(dc.FewerClustersWarning):
+        assert set(dc.FastCSC(2, random_state=0).fit(np.ones((5, 2)), [0, 0, 1, 1, -1]).labels_) == {0}
+
+
+def test_every_row_labelled_many_times_over():
+    X, y = rings(20_000)
+    model = dc.FastCSC(3, random_state=0).fit(X, y)
+    kept = dc.Constraints.from_labels(y).satisfaction(model.labels_)
+    assert min(kept.must_link, kept.cannot_link) > 0.999
+
+
+# -- FastCSC: an estimator -----------------------------------------------------------------------------------
+
+
+@parametrize_with_checks([dc.FastCSC(n_clusters=2, n_representatives=50), dc.FastCSC()])
+def test_checks_of_scikit_learn(estimator, check):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*no constraints", category=UserWarning)
+        check(estimator)
+
+
+def test_the_pinned_signature():
+    parameters = inspect.signature(dc.FastCSC).parameters
+    defaults = {name: parameter.default for name, parameter in parameters.items()}
+    pinned = {"n_clusters": 8, "n_representatives": 500, "n_neighbors": 3, "alpha": 5.0, "selection": "random"}
+    assert defaults.items() >= pinned.items()
+    assert [p.kind for p in parameters.values()][1:] == [inspect.Parameter.KEYWORD_ONLY] * (len(parameters) - 1)
+    assert list(inspect.signature(dc.FastCSC.fit).parameters) == ["self", "X", "y", "constraints"]
+
+
+def test_four_ways_to_the_labels():
+    known = partial_labels(TRUTH, 50)
+    model = dc.FastCSC(3, n_representatives=60, random_state=0)
+    labels = model.fit(BLOBS, known).labels_
+    again = clone(model)
+    np.testing.assert_array_equal(again.fit_predict(BLOBS, known), labels)
+    np.testing.assert_array_equal(again.fit_predict(BLOBS, constraints=dc.Constraints.from_labels(known)), labels)
+    np.testing.assert_array_equal(model.predict(BLOBS), labels)
+    np.testing.assert_array_equal(again.fit_transform(BLOBS, known), model.transform(BLOBS))
+    np.testing.assert_allclose(np.linalg.norm(model.transform(BLOBS), axis=1), 1, rtol=1e-5)
+
+
+def test_save_load_and_pickle(tmp_path):
+    X, y = rings()
+    model = dc.FastCSC(3, n_representatives=150, random_state=0).fit(X, da.from_array(partial_labels(y, 60), chunks=99))
+    model.save(tmp_path / "model.zarr")
+    new, _ = rings(1000)
+    for twin in (dc.load_model(tmp_path / "model.zarr"), pickle.loads(pickle.dumps(model))):
+        assert repr(twin) == repr(model)
+        np.testing.assert_array_equal(twin.predict(new), model.predict(new))
+        np.testing.assert_array_equal(twin.predict(X), model.labels_)
+
+
+def test_a_named_store_continues_and_knows_its_constraints(tmp_path, monkeypatch):
+    X, y = rings()
+    known = partial_labels(y, 60)
+    parameters = {"n_representatives": 150, "random_state": 0, "storage": tmp_path / "run"}
+    first = dc.FastCSC(3, **parameters).fit(X, known)
+    monkeypatch.setattr("daskcluster.estimators.constrained.project_constraints", None)  # nothing is made again
+    again = dc.FastCSC(3, **parameters).fit(X, da.from_array(known.astype(float), chunks=123))
+    np.testing.assert_array_equal(again.labels_, first.labels_)
+    other = known.copy()
+    other[known >= 0] = 0
+    for changed in ({"y": other}, {}, {"constraints": dc.Constraints.from_pairs([(0, 1)])}):
+        with pytest.raises(dc.StorageMismatchError, match="made from other data"):
+            dc.FastCSC(3, **parameters).fit(X, **changed)
+
+
+def test_plan(small_blocks):
+    X, _ = rings(20_000)
+    plan = dc.FastCSC(3, n_representatives=150).plan(X)
+    assert plan.method == "FastCSC"
+    assert plan.input_passes == 2
+    assert [stage.name for stage in plan.stages][3] == "constrained cut"
+    assert plan.peak_bytes > 0
+
+
+def test_stages_show(caplog):
+    with caplog.at_level(logging.INFO, logger="daskcluster"):
+        dc.FastCSC(3, n_representatives=60, random_state=0).fit(BLOBS, TRUTH)
+    text = caplog.text
+    for stage in ("check and sample", "landmarks", "nearest landmarks", "constrained cut", "discretize", "labels"):
+        assert f"{stage}: " in text
+
+
+# -- CSPML and FastCSPML -------------------------------------------------------------------------------------
+
+LAYERED = {
+    "CSPML": lambda **parameters: dc.CSPML(**{"n_clusters": 3, "random_state": 0} | parameters),
+    "FastCSPML": lambda **parameters: dc.FastCSPML(
+        **{"n_clusters": 3, "n_landmarks": 60, "random_state": 0} | parameters
+    ),
+}
+
+
+@pytest.fixture(params=LAYERED)
+def make(request: pytest.FixtureRequest) -> Any:
+    return LAYERED[request.param]
+
+
+def wine() -> tuple[np.ndarray, np.ndarray]:
+    data = load_wine()
+    return StandardScaler().fit_transform(data.data), data.target
+
+
+def test_more_labels_are_better_in_layers(make):
+    X, y = wine()
+    scores = []
+    for count in (0, 40, 100, 178):
+        found = [
+            dc.metrics.rand_index(
+                y, make(random_state=seed, gamma=0.1).fit(X, partial_labels(y, count, seed) if count else None).labels_
+            )
+            for seed in range(3)
+        ]
+        scores.append(np.mean(found))
+    assert scores[1] > 0.85
+    assert scores[-1] > 0.97
+    assert scores[3] > scores[1]
+
+
+def test_layers_with_all_columns_agree():
+    X, y = wine()
+    known = partial_labels(y, 40)
+    exact = dc.CSPML(3, gamma=0.1, random_state=0).fit(X, known)
+    fast = dc.FastCSPML(3, n_landmarks=500, gamma=0.1, random_state=0).fit(X, known)
+    np.testing.assert_allclose(fast.eigenvalues_, exact.eigenvalues_, rtol=1e-6)
+    np.testing.assert_array_equal(fast.labels_, exact.labels_)
+    np.testing.assert_array_equal(fast.landmarks_, X)
+
+
+def test_layers_give_equal_labels_for_any_form_of_the_input(make, small_blocks, client_inprocess, tmp_path):
+    X, y = rings(900, 200)
+    known = partial_labels(y, 200)
+    X = 3 * X
+    zarr.create_array(tmp_path / "X.zarr", data=X.compute(), chunks=(301, 2))
+    expected = None
+    for scheduler in ("distributed", "threads"):
+        with dask.config.set(scheduler=client_inprocess if scheduler == "distributed" else scheduler):
+            for rows, labels in (
+                (X.compute(), known),
+                (X, da.from_array(known, chunks=77)),
+                (X.rechunk((1234, 1)), np.where(known < 0, np.nan, known)),
+                (tmp_path / "X.zarr", known),
+            ):
+                found = make().fit(rows, labels)
+                assert isinstance(found.labels_, np.ndarray if isinstance(rows, np.ndarray) else da.Array)
+                assert found.labels_.dtype == np.int32
+                expected = np.asarray(found.labels_) if expected is None else expected
+                np.testing.assert_array_equal(found.labels_, expected)
+    assert expected[0] == 0
+
+
+def test_layers_of_labels_and_of_their_pairs(make):
+    X, y = wine()
+    known = dc.Constraints.from_labels(partial_labels(y, 40))
+    Q = known.to_sparse().todense()
+    pairs = dc.Constraints.from_pairs(np.argwhere(Q > 0), np.argwhere(Q < 0))
+    one, other = (make(gamma=0.1).fit(X, constraints=c) for c in (known, pairs))
+    np.testing.assert_allclose(one.eigenvalues_, other.eigenvalues_, rtol=1e-7)
+    np.testing.assert_array_equal(one.labels_, other.labels_)
+
+
+def test_missing_rows_have_no_say_in_layers(make, small_blocks):
+    X, y = rings(1000)
+    X = 3 * X.compute()
+    X[::10] = np.nan
+    known = partial_labels(y, 300)
+    wrong = known.copy()
+    wrong[::10] = 2 - wrong[::10].clip(0)
+    present = np.arange(1000) % 10 != 0
+    labels = make(missing="label").fit(X, known).labels_
+    np.testing.assert_array_equal(labels == -1, ~present)
+    np.testing.assert_array_equal(make(missing="label").fit(X, wrong).labels_, labels)
+    links = [(0, 1), (10, 11), (1, 2), (31, 52)]
+    one, other = (
+        make(missing="label").fit(X, constraints=dc.Constraints.from_pairs(c, [(5, 6)])).labels_
+        for c in (links, links[2:])
+    )
+    np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="X contains NaN at row 0, column 0"):
+        make().fit(X)
+
+
+def test_odd_constraints_get_an_answer_from_layers(make):
+    one = np.full(600, -1)
+    one[5] = 0
+    for known in (one, np.zeros(600, int), np.arange(600) % 50, 10**9 * TRUTH, TRUTH, np.where(TRUTH == 1, 0, -1)):
+        labels = make().fit(BLOBS, known).labels_
+        assert set(labels) <= {0, 1, 2}
+    for must, cannot in (([(0, 1)], []), ([], [(0, 1)]), ([(0, 1), (1, 2)], [(0, 2)]), ([(0, 1)], [(0, 1)])):
+        made = dc.Constraints.from_pairs(must, cannot)
+        assert set(make().fit(BLOBS, constraints=made).labels_) <= {0, 1, 2}
+    with pytest.warns(UserWarning, match="no constraints; the result is that of the unconstrained method"):
+        none = make().fit(BLOBS, np.full(600, -1)).labels_
+    np.testing.assert_array_equal(none, make().fit(BLOBS).labels_)
+    assert nmi(TRUTH, none) == 1
+    assert nmi(TRUTH, make().fit(BLOBS, TRUTH).labels_) == 1
+    known = dc.Constraints.from_pairs(cannot_link=[(0, 2), (1, 2)])
+    assert make(n_clusters=2).fit([[0.0], [1.0], [2.0]], constraints=known).labels_.tolist() == [0, 0, 1]
+    assert make(n_clusters=1).fit(BLOBS, TRUTH).labels_.max() == 0
+    assert set(make(n_clusters=2).fit(np.ones((4, 2)), [0, 0, -1, 1]).labels_) <= {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"alpha": -1.0}, ValueError, "alpha must be a number >= 0"),
+        ({"gamma": 0}, ValueError, "gamma must be above 0, got 0"),
+        ({"gamma": "auto"}, TypeError, "gamma must be a number"),
+        ({"n_init": 0}, ValueError, "n_init must be an integer >= 1"),
+        ({"missing": "drop"}, ValueError, "missing must be one of"),
+        ({"random_state": -1}, ValueError, "random_state must be an integer >= 0"),
+        ({"n_clusters": 601}, ValueError, "n_clusters must be at most the number of rows"),
+    ],
+    ids=str,
+)
+def test_parameters_of_layers_are_checked(make, parameters, error, message):
+    with pytest.raises(error, match=message):
+        make(**parameters).fit(BLOBS)
+
+
+def test_sizes_of_layers():
+    with pytest.raises(ValueError, match="takes at most 12000 rows, got 12001; use FastCSPML"):
+        dc.CSPML(2).fit(np.zeros((12_001, 1)))
+    with pytest.raises(ValueError, match="n_landmarks must be an integer >= 1"):
+        dc.FastCSPML(2, n_landmarks=0).fit(BLOBS)
+
+
+@parametrize_with_checks([dc.CSPML(n_clusters=2), dc.FastCSPML(n_clusters=2)])
+def test_checks_of_scikit_learn_for_layers(estimator, check):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*no constraints", category=UserWarning)
+        check(estimator)
+
+
+def test_layers_are_saved_and_pickled(make, tmp_path):
+    model = make().fit(da.from_array(BLOBS, chunks=(77, 2)), TRUTH)
+    model.save(tmp_path / "model.zarr")
+    for twin in (dc.load_model(tmp_path / "model.zarr"), pickle.loads(pickle.dumps(model))):
+        assert repr(twin) == repr(model)
+        assert not hasattr(twin, "labels_")
+        np.testing.assert_array_equal(twin.cluster_centers_, model.cluster_centers_)
+    np.testing.assert_array_equal(make().fit_predict(BLOBS, TRUTH), model.labels_)
+
+
+def test_a_named_store_of_layers(make, tmp_path):
+    first = make(storage=tmp_path / "run").fit(BLOBS, TRUTH)
+    again = make(storage=tmp_path / "run").fit(da.from_array(BLOBS, chunks=(77, 2)), TRUTH)
+    np.testing.assert_array_equal(again.labels_, first.labels_)
+    np.testing.assert_array_equal(again.eigenvalues_, first.eigenvalues_)
+    with pytest.raises(dc.StorageMismatchError, match="made from other data"):
+        make(storage=tmp_path / "run").fit(BLOBS, TRUTH[::-1])
+
+
+def test_plans_of_layers(make):
+    plan = make().plan(BLOBS)
+    assert [stage.name for stage in plan.stages] == ["check and sample", "embedding", "discretize", "labels"]
+    assert plan.method in ("CSPML", "FastCSPML")
+
+
+# -- the competitors -----------------------------------------------------------------------------------------
+
+
+def test_competitors_use_constraints():
+    X, y = wine()
+    affinity = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2))
+    few, many = (dc.Constraints.from_labels(partial_labels(y, count)) for count in (40, 140))
+    for method in (spectral_learning, constrained_spectral_clustering):
+        scores = [dc.metrics.rand_index(y, method(affinity, c, 3, random_state=0)) for c in (few, many)]
+        assert scores[1] > 0.7
+        pairs = dc.Constraints.from_pairs(*(np.argwhere(sign * few.to_sparse().todense() > 0) for sign in (1, -1)))
+        np.testing.assert_array_equal(
+            method(affinity, pairs, 3, random_state=0), method(affinity, few, 3, random_state=0)
+        )
+
+
+def test_infeasible_competitor():
+    with pytest.raises(ValueError, match="no eigenvector is feasible at beta=1e"):
+        constrained_spectral_clustering(np.ones((4, 4)), dc.Constraints.from_pairs([(0, 1)]), 2, beta=1e9)
