@@ -10,13 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import datasets, metrics, plotting
+    from .constraints import Constraints
     from .errors import FewerClustersWarning, StorageMismatchError
-    from .estimators import USPEC, KMeans
+    from .estimators import CSPML, ISEC, SEC, USENC, USPEC, BipartiteCut, Ensemble, FastCSC, FastCSPML, KMeans
     from .io import load_model
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BipartiteCut",
+    "Ensemble",
+    "ISEC",
+    "USENC",
+    "SEC",
+    "CSPML",
+    "Constraints",
+    "FastCSC",
+    "FastCSPML",
     "FewerClustersWarning",
     "KMeans",
     "StorageMismatchError",
@@ -28,6 +38,15 @@ __all__ = [
 ]
 
 _WHERE = {
+    "BipartiteCut": "estimators",
+    "Ensemble": "estimators",
+    "ISEC": "estimators",
+    "USENC": "estimators",
+    "SEC": "estimators",
+    "CSPML": "estimators",
+    "Constraints": "constraints",
+    "FastCSC": "estimators",
+    "FastCSPML": "estimators",
     "FewerClustersWarning": "errors",
     "StorageMismatchError": "errors",
     "KMeans": "estimators",

@@ -208,38 +208,99 @@ class _EstimatorOption:
 
 _COUNT_FROM_1 = click.IntRange(min=1)
 _ESTIMATOR_OPTIONS = (
-    _EstimatorOption("--representatives", "n_representatives", _COUNT_FROM_1, "Representatives, p.", {"uspec": 1000}),
-    _EstimatorOption("--neighbors", "n_neighbors", _COUNT_FROM_1, "Nearest representatives of a row, K.", {"uspec": 5}),
+    _EstimatorOption(
+        "--representatives",
+        "n_representatives",
+        _COUNT_FROM_1,
+        "Representatives, p.",
+        {"uspec": 1000, "fastcsc": 500, "usenc": 1000},
+    ),
+    _EstimatorOption(
+        "--neighbors",
+        "n_neighbors",
+        _COUNT_FROM_1,
+        "Nearest representatives of a row, K.",
+        {"uspec": 5, "fastcsc": 3, "usenc": 5},
+    ),
+    _EstimatorOption(
+        "--alpha", "alpha", click.FloatRange(min=0), "Trust in must-links against the data.", {"fastcsc": 5.0}
+    ),
+    _EstimatorOption(
+        "--sample-rate",
+        "sample_rate",
+        click.FloatRange(min=0, min_open=True, max=1),
+        "Share of the rows: on which k-means runs, or that a base clusterer sees.",
+        {"fastcsc": 0.1, "ensemble": 1.0},
+    ),
+    _EstimatorOption(
+        "--base-clusterings",
+        "n_base_clusterings",
+        _COUNT_FROM_1,
+        "Base clusterings of an ensemble, m.",
+        {"usenc": 20, "ensemble": 20},
+    ),
+    _EstimatorOption(
+        "--predict-unsampled",
+        "predict_unsampled",
+        click.BOOL,
+        "Rows that a base clusterer has not seen: what it predicts for them, not -1.",
+        {"ensemble": False},
+    ),
+    _EstimatorOption(
+        "--k-range",
+        "k_range",
+        click.Tuple([_COUNT_FROM_1, _COUNT_FROM_1]),
+        "Clusters of a base clustering: fewest and most; for an ensemble by default K and the root of the rows.",
+        {"usenc": (20, 60), "ensemble": None},
+    ),
+    _EstimatorOption(
+        "--base",
+        "base",
+        click.Choice(["uspec", "kmeans", "fastcsc"]),
+        "Base clusterer of an ensemble, by default uspec.",
+        {"ensemble": None},
+    ),
+    _EstimatorOption(
+        "--consensus",
+        "consensus",
+        click.Choice(["cut", "sec", "isec"]),
+        "Consensus of an ensemble, by default cut.",
+        {"ensemble": None},
+    ),
     _EstimatorOption(
         "--selection",
         "selection",
         click.Choice(["hybrid", "random", "kmeans"]),
         "How representatives are chosen.",
-        {"uspec": "hybrid"},
+        {"uspec": "hybrid", "fastcsc": "random", "usenc": "hybrid"},
     ),
     _EstimatorOption(
         "--neighbor-search",
         "neighbors",
         click.Choice(["approximate", "exact"]),
         "How the nearest representatives are found.",
-        {"uspec": "approximate"},
+        {"uspec": "approximate", "fastcsc": "approximate", "usenc": "approximate"},
     ),
     _EstimatorOption(
         "--candidate-factor",
         "candidate_factor",
         _COUNT_FROM_1,
         "Candidates per representative in the hybrid selection.",
-        {"uspec": 10},
+        {"uspec": 10, "fastcsc": 10, "usenc": 10},
     ),
     _EstimatorOption(
         "--neighbor-factor",
         "neighbor_factor",
         _COUNT_FROM_1,
         "Representatives looked at per neighbor in the approximate search.",
-        {"uspec": 10},
+        {"uspec": 10, "fastcsc": 10, "usenc": 10},
     ),
     _EstimatorOption(
-        "--metric", "metric", click.Choice(["euclidean", "cosine"]), "Distance of rows.", {"uspec": "euclidean"}
+        "--metric",
+        "metric",
+        click.Choice(["euclidean", "cosine"]),
+        "Distance of rows.",
+        {"uspec": "euclidean", "fastcsc": "euclidean", "usenc": "euclidean"},
     ),
     _EstimatorOption(
         "--init",
@@ -248,9 +309,15 @@ _ESTIMATOR_OPTIONS = (
         "Starting centers of k-means.",
         {"kmeans": "k-means++"},
     ),
-    _EstimatorOption("--n-init", "n_init", _COUNT_FROM_1, "Starts of k-means.", {"uspec": 3, "kmeans": 1}),
     _EstimatorOption(
-        "--max-iter", "max_iter", _COUNT_FROM_1, "Passes of k-means, at most.", {"uspec": 100, "kmeans": 100}
+        "--n-init", "n_init", _COUNT_FROM_1, "Starts of k-means.", {"uspec": 3, "fastcsc": 3, "kmeans": 1, "usenc": 3}
+    ),
+    _EstimatorOption(
+        "--max-iter",
+        "max_iter",
+        _COUNT_FROM_1,
+        "Passes of k-means, at most.",
+        {"uspec": 100, "fastcsc": 100, "kmeans": 100, "usenc": 100},
     ),
     _EstimatorOption(
         "--tol", "tol", click.FloatRange(min=0), "Movement of centers that ends k-means.", {"kmeans": 1e-4}
@@ -260,10 +327,17 @@ _ESTIMATOR_OPTIONS = (
         "missing",
         click.Choice(["raise", "label"]),
         "Rows with NaN or infinity: an error, or the label -1.",
-        {"uspec": "raise", "kmeans": "raise"},
+        {name: "raise" for name in ("uspec", "fastcsc", "kmeans", "usenc", "ensemble")},
     ),
 )
-ALGORITHMS = {"uspec": "USPEC", "kmeans": "KMeans"}
+ALGORITHMS = {
+    "uspec": "USPEC",
+    "usenc": "USENC",
+    "ensemble": "Ensemble",
+    "fastcsc": "FastCSC",
+    "kmeans": "KMeans",
+}
+CONSENSUS = {"cut": "BipartiteCut", "sec": "SEC", "isec": "ISEC"}
 
 
 def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -279,7 +353,8 @@ def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(list(ALGORITHMS)),
             default="uspec",
             show_default=True,
-            help="U-SPEC finds nonlinear clusters, k-means round ones.",
+            help="U-SPEC finds nonlinear clusters, Fast CSC does so with constraints, k-means finds round ones; U-SENC "
+            "is an ensemble of U-SPEC, ensemble one of any.",
         ),
         *(_click_option(option) for option in _ESTIMATOR_OPTIONS),
         click.option(
@@ -304,20 +379,118 @@ def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
         def make_estimator(**more: Any) -> Any:
             from . import estimators
 
-            return getattr(estimators, ALGORITHMS[algorithm])(**parameters, **more)
+            chosen: dict[str, Any] = dict(parameters)
+            for name, classes in (("base", ALGORITHMS), ("consensus", CONSENSUS)):
+                if name in chosen:
+                    chosen[name] = getattr(estimators, classes[chosen[name]])()
+            return getattr(estimators, ALGORITHMS[algorithm])(**chosen, **more)
 
         return command(make_estimator=make_estimator, **options)
 
     return wrapped
 
 
+# What a user knows about rows. The command receives these as one argument, `constraints`.
+_constraint_options = _combined(
+    click.option(
+        "--partial-labels",
+        type=PATH,
+        metavar="LABELS.zarr",
+        help="Known labels of the rows, -1 for unknown; with --algorithm fastcsc.",
+    ),
+    click.option(
+        "--must-link",
+        type=PATH,
+        metavar="FILE",
+        help="csv or npy file of pairs of row numbers that belong together, with an optional third column of weights.",
+    ),
+    click.option("--cannot-link", type=PATH, metavar="FILE", help="The same of pairs that do not belong together."),
+)
+
+
+def constraint_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name constraints; the command gets a function of the number of rows, or None."""
+
+    @_constraint_options
+    @functools.wraps(command)
+    def wrapped(*, partial_labels: str | None, must_link: str | None, cannot_link: str | None, **options: Any) -> Any:
+        def make_constraints(n_samples: int) -> Any:
+            from . import Constraints
+
+            if partial_labels is not None:
+                return Constraints.from_labels(partial_labels)
+            must, must_weight = _read_pairs("must-link", must_link)
+            cannot, cannot_weight = _read_pairs("cannot-link", cannot_link)
+            return Constraints.from_pairs(must, cannot, must_weight, cannot_weight, n_samples)
+
+        if partial_labels is not None and (must_link is not None or cannot_link is not None):
+            raise click.UsageError("give --partial-labels, or --must-link and --cannot-link")
+        none = partial_labels is must_link is cannot_link is None
+        return command(constraints=None if none else make_constraints, **options)
+
+    return wrapped
+
+
+def _takes_constraints(estimator: Any) -> bool:
+    """Tell whether a fit uses constraints: itself, or the base clusterings of an ensemble."""
+    import inspect
+
+    used = getattr(estimator, "base", None) or estimator
+    return all("constraints" in inspect.signature(part.fit).parameters for part in (estimator, used))
+
+
+def _read_pairs(option: str, path: str | None) -> tuple[Any, Any]:
+    """Read pairs (m, 2) and their weights (m,) or None from an npy or csv file."""
+    import numpy as np
+
+    if path is None:
+        return None, None
+    if not os.path.isfile(path):
+        raise InputError(f"--{option}: no file at {path!r}")
+    try:
+        if path.endswith(".npy"):
+            table = np.load(path, allow_pickle=False)
+        else:
+            with open(path, encoding="utf-8") as lines:
+                header = not _is_numbers(lines.readline())
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of an empty file, which is no pairs
+                table = np.loadtxt(path, delimiter=",", ndmin=2, skiprows=int(header))
+    except ValueError as error:
+        raise InputError(f"--{option}: {path!r} is no table of numbers: {error}") from error
+    if table.size == 0:
+        return None, None
+    if table.ndim != 2 or table.shape[1] not in (2, 3) or table.dtype.kind not in "iuf":
+        raise InputError(
+            f"--{option}: expected two columns of row numbers, and a third of weights or none, "
+            f"got shape {table.shape} and dtype {table.dtype} in {path!r}"
+        )
+    return table[:, :2], table[:, 2] if table.shape[1] == 3 else None
+
+
+def _is_numbers(line: str) -> bool:
+    try:
+        [float(cell) for cell in line.split(",") if line.strip()]
+    except ValueError:
+        return False
+    return True
+
+
+def _default_text(value: Any) -> str:
+    """Return a default as help shows it."""
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def _click_option(option: _EstimatorOption) -> Callable[[Command], Command]:
-    values = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in option.defaults.items()}
+    values = {name: _default_text(value) for name, value in option.defaults.items() if value is not None}
     if len(values) == len(ALGORITHMS) and len(set(values.values())) == 1:
         default = next(iter(values.values()))
+    elif len(option.defaults) > 1:
+        default = ", ".join(f"{value} with {name}" for name, value in values.items())
     else:
-        default = ", ".join(f"{value} with {name}" for name, value in values.items() if len(values) > 1)
-        default = default or f"{next(iter(values.values()))}; {next(iter(values))} only"
+        default = "; ".join([*values.values(), f"{next(iter(option.defaults))} only"])
     metavar = {click.IntRange: "N", click.FloatRange: "X"}.get(type(option.type))
     return click.option(
         option.flag,
@@ -757,6 +930,7 @@ def convert(
 @main.command(short_help="Cluster a Zarr array.")
 @click.argument("rows", metavar="X.zarr", type=PATH)
 @estimator_options
+@constraint_options
 @click.option("--labels", type=PATH, metavar="OUT.zarr", help="Store the labels here.")
 @click.option("--model", type=PATH, metavar="M.zarr", help="Store the model here, for `predict`.")
 @click.option("--scale", type=click.Choice(list(SCALES)), help="Scale the features first; part of the model.")
@@ -768,6 +942,7 @@ def convert(
 def fit(
     rows: str,
     make_estimator: Callable[..., Any],
+    constraints: Callable[[int], Any] | None,
     labels: str | None,
     model: str | None,
     scale: str | None,
@@ -789,11 +964,16 @@ def fit(
     _check_picture(picture, array)
     _check_outputs(overwrite, [rows], labels=labels, model=model, picture=picture)
     estimator = make_estimator(verbose=not quiet)
+    if constraints is not None and not _takes_constraints(estimator):
+        raise click.UsageError("--partial-labels, --must-link and --cannot-link need --algorithm fastcsc")
+    known = None if constraints is None else constraints(array.shape[0])
     with cluster.running(quiet=quiet, overwrite=overwrite):
-        result = _fit(estimator, rows, labels, model, picture, scale, overwrite, quiet)
+        result = _fit(estimator, rows, labels, model, picture, scale, overwrite, quiet, known)
     result = {"command": "fit", "n_samples": array.shape[0], "n_features": array.shape[1], **result}
     lines = [("rows", f"{array.shape[0]:,} x {array.shape[1]}"), ("clusters", str(result["n_clusters"]))]
     lines += _size_lines(result["cluster_sizes"]) if result["cluster_sizes"] is not None else []
+    for kind, kept in (result["constraints"] or {}).items():
+        lines.append((f"{kind.replace('_', '-')}s kept", f"{kept['kept']:.2%} of {kept['count']:,}"))
     lines += [("seconds", _seconds(result["seconds"])), *_memory(result, cluster)]
     lines += [(name, str(result[name])) for name in ("labels", "model", "picture") if result[name] is not None]
     _show(result, as_json, f"{type(estimator).__name__} of {rows}", lines)
@@ -808,6 +988,7 @@ def _fit(
     scale: str | None,
     overwrite: bool,
     quiet: bool,
+    constraints: Any = None,
 ) -> dict[str, Any]:
     """Fit an estimator, and store what was asked for: first the model, the smallest, from which all can be made."""
     from .io import save_model
@@ -820,10 +1001,9 @@ def _fit(
         with _stage("scale", quiet):
             scaler, X = _fit_scaler(scale, rows, estimator.missing)
         saved = Pipeline([("scale", scaler), ("cluster", estimator)])
-    estimator.fit(X)
+    estimator.fit(X, **({} if constraints is None else {"constraints": constraints}))
     estimator.set_params(verbose=False)  # progress is this command's matter, not the model's
-    parameters = {**estimator.get_params(deep=False), "scale": scale}
-    del parameters["verbose"]
+    parameters = {**_plain_parameters(estimator), "scale": scale}
     if model is not None:
         save_model(saved, model, overwrite=overwrite)
     sizes = None
@@ -832,6 +1012,13 @@ def _fit(
         _write_labels(estimator.labels_, labels, overwrite, quiet, about)
         sizes = _cluster_sizes(labels)
     seconds = time.perf_counter() - start
+    kept = None
+    if constraints is not None:
+        found = constraints.satisfaction(estimator.labels_ if labels is None else labels)
+        kept = {
+            "must_link": {"kept": found.must_link, "count": found.n_must_link},
+            "cannot_link": {"kept": found.cannot_link, "count": found.n_cannot_link},
+        }
     if picture is not None:
         _draw(rows, estimator.labels_ if labels is None else labels, picture, overwrite, quiet)
     return {
@@ -839,11 +1026,94 @@ def _fit(
         "parameters": parameters,
         "n_clusters": int(estimator.n_clusters_),
         "cluster_sizes": sizes,
+        "constraints": kept,
         "seconds": seconds,
         "labels": labels,
         "model": model,
         "picture": picture,
     }
+
+
+def _plain_parameters(estimator: Any) -> dict[str, Any]:
+    """Parameters as JSON takes them: an estimator inside by its text."""
+    parameters = estimator.get_params(deep=False)
+    del parameters["verbose"]
+    return {name: repr(value) if hasattr(value, "get_params") else value for name, value in parameters.items()}
+
+
+@main.command(short_help="Find the consensus of many labelings.")
+@click.argument("base", metavar="LABELS.zarr", type=PATH)
+@click.option("-k", "--clusters", type=_COUNT_FROM_1, required=True, metavar="K", help="Number of clusters.")
+@click.option("--method", type=click.Choice(list(CONSENSUS)), default="cut", show_default=True, help="How.")
+@click.option(
+    "--components", type=_COUNT_FROM_1, metavar="RD", help="With --method sec: components of a random projection."
+)
+@click.option(
+    "--representatives", type=_COUNT_FROM_1, metavar="P", help="With --method isec: rows to learn on; all by default."
+)
+@click.option("--labels", type=PATH, metavar="OUT.zarr", required=True, help="Store the labels here.")
+@click.option("--agreement", type=PATH, metavar="OUT.zarr", help="Store each row's agreement, 0 to 1, here.")
+@click.option("--model", type=PATH, metavar="M.zarr", help="Store the model here.")
+@click.option("--storage", type=PATH, metavar="DIR", help="Keep the product of each stage here.")
+@seed_option
+@cluster_options
+@overwrite_option
+@quiet_option
+@json_option
+def consensus(
+    base: str,
+    clusters: int,
+    method: str,
+    components: int | None,
+    representatives: int | None,
+    labels: str,
+    agreement: str | None,
+    model: str | None,
+    storage: str | None,
+    seed: int,
+    cluster: _Cluster,
+    overwrite: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Find the consensus of base clusterings, a column each of the Zarr array LABELS.zarr; -1 is no label."""
+    from . import estimators
+    from .io import open_rows, save_model, write_array
+
+    own: dict[str, Any] = {}
+    for flag, name, value, only in (
+        ("--components", "n_components", components, "sec"),
+        ("--representatives", "n_representatives", representatives, "isec"),
+    ):
+        if value is not None and method != only:
+            raise click.UsageError(f"{flag} does not apply to --method {method}")
+        own |= {} if value is None else {name: value}
+    array = open_rows(base)
+    _check_outputs(overwrite, [base], labels=labels, agreement=agreement, model=model)
+    estimator = getattr(estimators, CONSENSUS[method])(
+        clusters, random_state=seed, storage=storage, verbose=not quiet, **own
+    )
+    start = time.perf_counter()
+    with cluster.running(quiet=quiet, overwrite=overwrite):
+        estimator.fit(base)
+        estimator.set_params(verbose=False)
+        about = {"class": type(estimator).__name__, "parameters": _plain_parameters(estimator), "version": __version__}
+        if model is not None:
+            save_model(estimator, model, overwrite=overwrite)
+        if agreement is not None:
+            with _stage("write agreement", quiet):
+                described = {"daskcluster": {"kind": "agreement", **about}}
+                write_array(estimator.agreement_, agreement, overwrite=overwrite, attributes=described)
+        _write_labels(estimator.labels_, labels, overwrite, quiet, about)
+        sizes = _cluster_sizes(labels)
+    result: dict[str, Any] = {"command": "consensus", "n_samples": array.shape[0], "n_base_clusterings": array.shape[1]}
+    result |= {"class": about["class"], "parameters": about["parameters"], "n_clusters": int(estimator.n_clusters_)}
+    result |= {"cluster_sizes": sizes, "seconds": time.perf_counter() - start}
+    result |= {"labels": labels, "agreement": agreement, "model": model}
+    lines = [("base clusterings", f"{array.shape[1]} of {array.shape[0]:,} rows"), ("clusters", str(len(sizes)))]
+    lines += [*_size_lines(sizes), ("seconds", _seconds(result["seconds"])), *_memory(result, cluster)]
+    lines += [(name, str(result[name])) for name in ("labels", "agreement", "model") if result[name] is not None]
+    _show(result, as_json, f"consensus of {base}", lines)
 
 
 @main.command(short_help="Label new rows with a model.")

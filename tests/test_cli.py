@@ -73,7 +73,7 @@ def stores(tmp_path_factory) -> Path:
 
 
 def test_help_names_every_command_and_option():
-    assert set(main.commands) == {"make", "convert", "fit", "predict", "score", "info", "plan", "demo"}
+    assert set(main.commands) == {"make", "convert", "fit", "predict", "consensus", "score", "info", "plan", "demo"}
     text = succeed("--help").stdout
     for name, command in main.commands.items():
         assert name in text

@@ -1,0 +1,10 @@
+"""Ensembles of base clusterings, on top of the stages.
+
+====================  ==================================================================
+generation.py         base clusterer, m seeds     -> base clusterings            (n, m)
+incidence.py          base clusterings            -> bipartite graph             (n, m) edges to c
+spectral.py           incidence                   -> weighted k-means on its rows (SEC)
+projection.py         incidence                   -> sparse random projection    (n, rd)
+lowrank.py            co-association              -> its low-rank representation (ISEC)
+====================  ==================================================================
+"""

@@ -1,0 +1,569 @@
+"""Base clusterer, m seeds -> base clusterings (n, m).
+
+Every base clustering has its own root seed and its own number of clusters. U-SPEC clusterings are made several at a
+time: they share the reads of the rows, and their small problems run beside each other. Any other clusterer is fitted m
+times.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import uuid
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from ..errors import FewerClustersWarning
+from ..kernels.lloyd import plus_plus_rows
+from ..kernels.rows import finite_rows
+from ..pipeline.affinity import distance_sum, gaussian_edges, mean_distance
+from ..pipeline.bipartite import BipartiteGraph
+from ..pipeline.cut import LiftedRows, cut_small_graph, small_affinity
+from ..pipeline.discretize import assign_block
+from ..pipeline.kmeans import lloyd_in_memory
+from ..pipeline.neighbors import RepresentativeIndex, choose_neighborhood, nearest_block
+from ..pipeline.representatives import choose_representatives
+from ..pipeline.rows import Rows, RowScan
+from ..runtime.boundary import Boundary, budget_bytes
+from ..runtime.execution import FAN_IN, compute, map_rows
+from ..runtime.progress import Progress
+from ..runtime.seeding import draw_ranks, stream
+from ..runtime.threads import one_blas_thread
+
+__all__ = [
+    "Member",
+    "SpectralBase",
+    "draw_numbers",
+    "drawn_range",
+    "fit_members",
+    "group_size",
+    "member_seeds",
+    "pool_size",
+    "spectral_members",
+]
+
+logger = logging.getLogger("daskcluster")
+
+#: The rows from which base clusterings draw their candidates take so many bytes at most.
+POOL_BYTES = 256 * 2**20
+#: Lloyd passes on the candidates of a base clustering: half of what U-SPEC makes, for most of its time goes there when
+#: there are many features, and more passes add nothing to the consensus.
+CANDIDATE_ITER = 5
+#: Sampled rows on which a base clustering places its centres, and so many for each of its clusters at least.
+CENTER_ROWS = 2**13
+ROWS_PER_CENTER = 64
+#: Lloyd passes on these, and the movement of the centres, relative to the mean variance, at which they end.
+CENTER_ITER = 20
+CENTER_TOL = 1e-3
+
+_NO_WEIGHTS = np.empty(0)
+
+
+@dataclass(frozen=True)
+class SpectralBase:
+    """Parameters of U-SPEC base clusterings; see `USPEC`."""
+
+    n_representatives: int
+    n_neighbors: int
+    selection: str
+    neighbors: str
+    candidate_factor: int
+    neighbor_factor: int
+    n_candidates: int
+    max_iter: int
+
+
+@dataclass(frozen=True)
+class Member:
+    """One base clustering.
+
+    Attributes
+    ----------
+    labels : dask array (n,) int
+        Held; -1 for rows without a label.
+    model : dict or estimator
+        What labels new rows: the arrays of a U-SPEC model, or a fitted estimator.
+    """
+
+    labels: da.Array
+    model: Any
+
+
+def member_seeds(seed: int, n_base_clusterings: int) -> list[int]:
+    """Root seeds of the base clusterings."""
+    return [int(stream(seed, "base clustering", i).integers(2**32)) for i in range(n_base_clusterings)]
+
+
+def drawn_range(k_range: tuple[int, int], n_clusters: int, n_valid: int) -> tuple[int, int]:
+    """The range of numbers of clusters for n rows: what was asked for, or less where rows are few.
+
+    Notes
+    -----
+    At most 2 sqrt(n), or `n_clusters` when that is more, so that a base cluster has sqrt(n) / 2 rows on average: base
+    clusterings into single rows would tell nothing. The papers' ranges are used as they are from n = 900 on.
+    """
+    most = min(n_valid, max(n_clusters, int(2 * np.sqrt(n_valid))))
+    low, high = min(k_range[0], most), min(k_range[1], most)
+    if (low, high) != tuple(k_range):
+        logger.info("k_range %s is more than %d rows allow: %s is used", tuple(k_range), n_valid, (low, high))
+    return low, high
+
+
+def draw_numbers(k_range: tuple[int, int], n_base_clusterings: int, seed: int) -> list[int]:
+    """Numbers of clusters k_i = floor(tau (k_max - k_min)) + k_min, tau uniform; eq. (14) of uspec_usenc_2019.
+
+    Notes
+    -----
+    The paper's tau may be 1, so that k_max has probability zero; here all numbers of the range are equally likely.
+    """
+    low, high = k_range
+    return [int(stream(seed, "number of clusters", i).integers(low, high + 1)) for i in range(n_base_clusterings)]
+
+
+# -- U-SPEC ------------------------------------------------------------------------------------------------------------
+
+
+def pool_size(base: SpectralBase, n_base_clusterings: int, least: int, row_bytes: int) -> int:
+    """Rows of the pool from which all base clusterings draw: as many as they draw in all, where these fit."""
+    most = max(POOL_BYTES // row_bytes, base.n_candidates)
+    return max(least, min(n_base_clusterings * base.n_candidates, most))
+
+
+def group_size(n_samples: int, n_neighbors: int, n_base_clusterings: int) -> int:
+    """Base clusterings that are made together: as many as their edges, 8 K bytes a row, fit into the budget."""
+    return int(np.clip(budget_bytes() // (8 * n_neighbors * n_samples), 1, n_base_clusterings))
+
+
+def spectral_members(
+    rows: Rows,
+    found: RowScan,
+    base: SpectralBase,
+    numbers: Sequence[int],
+    seeds: Sequence[int],
+    boundary: Boundary,
+    progress: Progress,
+) -> list[Member]:
+    """U-SPEC base clusterings; section 3.2.1 of uspec_usenc_2019.
+
+    Parameters
+    ----------
+    rows : Rows
+    found : RowScan
+        Its sample is the pool, see `pool_size`.
+    base : SpectralBase
+    numbers : sequence of int
+        Numbers of clusters.
+    seeds : sequence of int
+        Root seeds.
+    boundary : Boundary
+        Products ``base-000``, ``base-000-labels`` and so on; what a named store has is not made again.
+    progress : Progress
+
+    Notes
+    -----
+    Departures from m runs of U-SPEC: candidates are drawn from a common pool of m p' random rows, fewer where these
+    would take more than `POOL_BYTES`; the centres of the discretisation come from one k-means++ start on a sample and
+    are not moved by passes over all rows; and there are `CANDIDATE_ITER` passes over the candidates. A base clustering
+    is one opinion among m, and need not be the best one.
+
+    Groups of base clusterings (`group_size`) share one read of the rows and hold 8 K bytes a row each until their
+    labels are made; the edges of an earlier group are gone by then. Within a group the choice of representatives, the
+    eigenproblems and the placing of centres run as tasks beside each other.
+    """
+    members: dict[int, Member] = {}
+    missing = []
+    for i, number in enumerate(numbers):
+        name = _name(i)
+        # The labels come after the model: where they are, it is too.
+        if boundary.folder is not None and (boundary.folder / f"{name}-labels").exists():
+            labels, _ = boundary.rows(f"{name}-labels", _like_labels(rows, number))
+            members[i] = Member(labels, boundary.small(name, _nothing))
+        else:
+            missing.append(i)
+    size = group_size(rows.n_samples, base.n_neighbors, len(numbers))
+    for begin in range(0, len(missing), size):
+        group = missing[begin : begin + size]
+        shown = (
+            f"base clusterings {group[0] + 1} to {group[-1] + 1}"
+            if len(group) > 1
+            else f"base clustering {group[0] + 1}"
+        )
+        with progress.stage(shown):
+            made = _spectral_group(rows, found, base, [numbers[i] for i in group], [seeds[i] for i in group])
+            for i, (model, lazy) in zip(group, made, strict=True):
+                # Bound now: `small` may call it at once or not at all.
+                stored = boundary.small(_name(i), partial(dict, model))
+                labels, _ = boundary.rows(f"{_name(i)}-labels", lazy)
+                members[i] = Member(labels, stored)
+    return [members[i] for i in range(len(numbers))]
+
+
+def _name(i: int) -> str:
+    return f"base-{i:03d}"
+
+
+def _nothing() -> dict[str, Any]:
+    raise RuntimeError("a stored base clustering has no model")
+
+
+def _label_dtype(n_clusters: int) -> np.dtype[Any]:
+    return np.dtype(np.int8 if n_clusters <= 2**7 else np.int16 if n_clusters <= 2**15 else np.int32)
+
+
+def _like_labels(rows: Rows, n_clusters: int) -> da.Array:
+    return da.zeros((rows.n_samples,), chunks=(rows.blocks.chunks[0],), dtype=_label_dtype(n_clusters))
+
+
+def _spectral_group(
+    rows: Rows, found: RowScan, base: SpectralBase, numbers: list[int], seeds: list[int]
+) -> list[tuple[dict[str, Any], da.Array]]:
+    """Models and lazy labels of base clusterings that share a read of the rows."""
+    begun = _beginnings(rows, found, base, numbers, seeds)
+    indexes = [part["index"] for part in begun]
+    widths = [min(base.n_neighbors, len(part["representatives"])) for part in begun]
+    borders = np.concatenate([[0], np.cumsum([2 * width for width in widths])])
+    lazy = map_rows(
+        _nearest_to_all,
+        rows.blocks,
+        name="dc-nearest",
+        columns=int(borders[-1]),
+        dtype=np.int32,
+        indexes=dask.delayed(indexes, pure=False, traverse=False),
+        widths=widths,
+    )
+    # Edges are scaffolding: they go to a scratch store where memory is short, never to the named store.
+    held, sums = Boundary(None, "edges", {}, 0).rows("nearest", lazy, partial(_distance_sums, borders=borders))
+    graphs, bandwidths = [], []
+    for i, part in enumerate(begun):
+        bandwidth = mean_distance([block["sums"][i] for block in sums])
+        edges = held[:, borders[i] : borders[i + 1]]
+        graphs.append(BipartiteGraph(edges, partial(gaussian_edges, bandwidth=bandwidth), len(part["representatives"])))
+        bandwidths.append(bandwidth)
+    finished = _finishes(graphs, [part["edges"] for part in begun], numbers, seeds)
+    made = []
+    for part, graph, bandwidth, number, finish in zip(begun, graphs, bandwidths, numbers, finished, strict=True):
+        points = LiftedRows(graph.edges_of, finish["vectors"])
+        labels = map_rows(
+            _narrow_labels,
+            graph.held,
+            name="dc-assign",
+            columns=None,
+            dtype=_label_dtype(number),
+            points=points,
+            centers=finish["centers"],
+            dtype_=_label_dtype(number),
+        )
+        model = {
+            "representatives": part["representatives"],
+            "neighborhood": part["neighborhood"],
+            "bandwidth": bandwidth,
+            **finish,
+        }
+        made.append((model, labels))
+    return made
+
+
+def _beside(function: Callable[..., Any], name: str, arguments: Sequence[tuple[Any, ...]], **shared: Any) -> list[Any]:
+    """Call a function for each tuple of arguments, as tasks beside each other; `shared` arguments travel once."""
+    task = dask.delayed(partial(_limited, function), pure=False)
+    once = {key: dask.delayed(value, pure=False, traverse=False) for key, value in shared.items()}
+    calls = [task(*each, **once, dask_key_name=f"{name}-{uuid.uuid4().hex}") for each in arguments]
+    return list(compute(*calls))
+
+
+def _limited(function: Callable[..., Any], *arguments: Any, **shared: Any) -> Any:
+    with one_blas_thread():
+        return function(*arguments, **shared)
+
+
+def _beginnings(
+    rows: Rows, found: RowScan, base: SpectralBase, numbers: list[int], seeds: list[int]
+) -> list[dict[str, Any]]:
+    """Representatives, search index and sample edges of base clusterings."""
+    if base.selection == "kmeans":  # passes over all rows, one base clustering after the other
+        return [_begin(number, seed, rows, found, base) for number, seed in zip(numbers, seeds, strict=True)]
+    return _beside(_begin, "dc-represent", list(zip(numbers, seeds, strict=True)), rows=None, found=found, base=base)
+
+
+def _begin(n_clusters: int, seed: int, rows: Any, found: RowScan, base: SpectralBase) -> dict[str, Any]:
+    representatives = choose_representatives(
+        rows,
+        found,
+        base.n_representatives,
+        n_candidates=base.n_candidates,
+        selection=base.selection,
+        max_iter=base.max_iter,
+        candidate_iter=CANDIDATE_ITER,
+        seed=seed,
+    )
+    n_neighbors = min(base.n_neighbors, len(representatives))
+    size = max(CENTER_ROWS, ROWS_PER_CENTER * n_clusters)
+    sample = found.sample[draw_ranks(stream(seed, "center rows"), len(found.sample), size)]
+    index, neighborhood = choose_neighborhood(
+        representatives,
+        found.form,
+        sample,
+        n_neighbors,
+        neighbors=base.neighbors,
+        neighbor_factor=base.neighbor_factor,
+        seed=seed,
+    )
+    edges = nearest_block(sample, index, n_neighbors)
+    return {"representatives": representatives, "neighborhood": neighborhood, "index": index, "edges": edges}
+
+
+def _nearest_to_all(block: NDArray[Any], indexes: list[RepresentativeIndex], widths: list[int]) -> NDArray[np.int32]:
+    """Packed edges of a raw block to the representatives of several base clusterings, side by side."""
+    return np.concatenate(
+        [nearest_block(block, index, width) for index, width in zip(indexes, widths, strict=True)], axis=1
+    )
+
+
+def _distance_sums(edges: NDArray[np.int32], borders: NDArray[np.int64]) -> dict[str, Any]:
+    return {"sums": [distance_sum(edges[:, low:high]) for low, high in pairwise(borders)]}
+
+
+def _finishes(
+    graphs: list[BipartiteGraph], samples: list[NDArray[np.int32]], numbers: list[int], seeds: list[int]
+) -> list[dict[str, Any]]:
+    """Cuts and centres of base clusterings: small graphs by passes over the edges, then the eager problems."""
+    n_blocks = graphs[0].held.numblocks[0]
+    at_once = max(1, 2 * budget_bytes() // (8 * graphs[0].n_right ** 2 * min(n_blocks, 2 * FAN_IN)))
+    finished: list[dict[str, Any]] = []
+    for begin in range(0, len(graphs), at_once):
+        part = slice(begin, begin + at_once)
+        arguments = [
+            (small_affinity(graph).to_delayed().item(), graph.edges_of, sample, number, seed)
+            for graph, sample, number, seed in zip(graphs[part], samples[part], numbers[part], seeds[part], strict=True)
+        ]
+        finished += _beside(_finish, "dc-eigenproblem", arguments)
+    return finished
+
+
+def _finish(
+    found: dict[str, Any], edges_of: Any, sample: NDArray[np.int32], n_clusters: int, seed: int
+) -> dict[str, Any]:
+    cut = cut_small_graph(found, n_clusters)
+    points, _ = LiftedRows(edges_of, cut.vectors)(sample)
+    rng = stream(seed, "discretize")
+    # One trial a step: greedy trials cost more than they gain here.
+    starts = points[plus_plus_rows(points, _NO_WEIGHTS, rng.random((n_clusters, 1)))].astype(np.float64)
+    centers, _ = lloyd_in_memory(points, starts, max_iter=CENTER_ITER, tol=CENTER_TOL)
+    return {"vectors": cut.vectors, "eigenvalues": cut.eigenvalues, "centers": centers.centers}
+
+
+def _narrow_labels(
+    block: NDArray[Any], points: LiftedRows, centers: NDArray[np.float64], dtype_: np.dtype[Any]
+) -> NDArray[Any]:
+    return assign_block(block, points, centers).astype(dtype_)
+
+
+# -- any clusterer -----------------------------------------------------------------------------------------------------
+
+
+def fit_members(
+    rows: Rows,
+    base: Any,
+    numbers: Sequence[int | None],
+    seeds: Sequence[int],
+    boundary: Boundary,
+    progress: Progress,
+    *,
+    lazy: bool,
+    sample_rate: float = 1.0,
+    predict_unsampled: bool = False,
+    y: Any = None,
+    fit_parameters: dict[str, Any] | None = None,
+) -> list[Member]:
+    """Base clusterings by fitting clones of a clusterer.
+
+    Parameters
+    ----------
+    rows : Rows
+    base : estimator
+        With `fit_predict`, or `fit` and `labels_`.
+    numbers : sequence of int or None
+        Numbers of clusters; None leaves the clusterer's own.
+    seeds : sequence of int
+        Root seeds, given as `random_state`.
+    boundary : Boundary
+        Products ``base-000-labels`` and so on; what a named store has is not made again.
+    progress : Progress
+    lazy : bool
+        Whether the clusterer takes chunked rows; else it gets the finite ones in memory.
+    sample_rate : float
+        Share of the rows of every block that each base clustering sees, drawn anew for each: the row segmentation of
+        sec_2015, section 5.
+    predict_unsampled : bool
+        Give the other rows the label that the fitted clusterer predicts, not -1.
+    y : (n,) array, optional
+        Handed to `fit`, cut like the rows.
+    fit_parameters : dict, optional
+        Handed to `fit`.
+    """
+    members = []
+    for i, (number, seed) in enumerate(zip(numbers, seeds, strict=True)):
+        name = _name(i)
+        stored = boundary.folder is not None and (boundary.folder / f"{name}-labels").exists()
+        with progress.stage(f"base clustering {i + 1}"):
+            if stored:
+                like = da.zeros((rows.n_samples,), chunks=(rows.blocks.chunks[0],), dtype=np.int32)
+                members.append(Member(boundary.rows(f"{name}-labels", like)[0], None))
+                continue
+            clusterer = _prepared(base, number, seed)
+            taken = None if sample_rate >= 1 else RowSample(sample_rate, seed, rows)
+            labels = _fit_one(rows, clusterer, taken, lazy, predict_unsampled, y, fit_parameters or {})
+            held, _ = boundary.rows(f"{name}-labels", labels)
+            members.append(Member(held, clusterer if hasattr(clusterer, "predict") else None))
+    return members
+
+
+def _prepared(base: Any, number: int | None, seed: int) -> Any:
+    clusterer = clone(base)
+    known = clusterer.get_params(deep=False)
+    if number is not None:
+        clusterer.set_params(n_clusters=number)
+    if "random_state" in known:
+        clusterer.set_params(random_state=seed)
+    return clusterer
+
+
+def _fit_one(
+    rows: Rows,
+    clusterer: Any,
+    taken: RowSample | None,
+    lazy: bool,
+    predict_unsampled: bool,
+    y: Any,
+    fit_parameters: dict[str, Any],
+) -> da.Array:
+    """Fit one clusterer; its labels (n,) int32, lazy."""
+    blocks = rows.blocks if taken is None else taken.take(rows.blocks)
+    if y is not None and taken is not None:
+        y = np.asarray(y)[taken.places()]
+    with warnings.catch_warnings():
+        # The number of clusters was drawn, nobody asked for it.
+        warnings.simplefilter("ignore", FewerClustersWarning)
+        if lazy:
+            clusterer.fit(blocks, y, **fit_parameters)
+            labels = clusterer.labels_
+            del clusterer.labels_
+        else:
+            labels = _fit_in_memory(blocks, clusterer, y, fit_parameters)
+    if predict_unsampled and taken is not None:
+        if lazy:
+            return clusterer.predict(rows.blocks).astype(np.int32)
+        return map_rows(
+            predict_finite, rows.blocks, name="dc-predict", columns=None, dtype=np.int32, clusterer=clusterer
+        )
+    labels = labels if isinstance(labels, da.Array) else da.from_array(labels, name=False)
+    labels = labels.astype(np.int32)
+    if taken is None:
+        return labels.rechunk((rows.blocks.chunks[0],))
+    return taken.spread(labels)
+
+
+def _fit_in_memory(blocks: da.Array, clusterer: Any, y: Any, fit_parameters: dict[str, Any]) -> NDArray[np.int32]:
+    raw = np.asarray(compute(blocks)[0])
+    finite = finite_rows(raw)
+    inside = raw if finite is None else raw[finite]
+    if y is not None and finite is not None:
+        y = np.asarray(y)[finite]
+    if hasattr(clusterer, "fit_predict"):
+        found = clusterer.fit_predict(inside, y, **fit_parameters)
+    else:
+        found = clusterer.fit(inside, y, **fit_parameters).labels_
+    found = np.asarray(found)
+    if found.shape != (len(inside),) or found.dtype.kind not in "iub":
+        raise TypeError(
+            f"base must give one whole number a row, got shape {found.shape} and dtype {found.dtype} "
+            f"from {type(clusterer).__name__} for {len(inside)} rows"
+        )
+    labels = np.full(len(raw), -1, np.int32)
+    labels[slice(None) if finite is None else finite] = np.maximum(found, -1)
+    return labels
+
+
+def predict_finite(block: NDArray[Any], clusterer: Any) -> NDArray[np.int32]:
+    """Labels of a raw block by a clusterer that takes finite rows in memory; -1 for the others."""
+    finite = finite_rows(block)
+    labels = np.full(len(block), -1, np.int32)
+    inside = block if finite is None else block[finite]
+    if len(inside):
+        labels[slice(None) if finite is None else finite] = clusterer.predict(inside)
+    return labels
+
+
+class RowSample:
+    """A random share of every row block, by the seed and the block's number; a picklable object.
+
+    Parameters
+    ----------
+    rate : float
+        Share, 0 < rate <= 1; over all rows it is kept to half a row.
+    seed : int
+    rows : Rows
+    """
+
+    def __init__(self, rate: float, seed: int, rows: Rows) -> None:
+        self.seed = seed
+        self.lengths = rows.blocks.chunks[0]
+        ends = np.rint(rate * np.cumsum(self.lengths)).astype(np.int64)
+        self.counts = tuple(int(count) for count in np.diff(ends, prepend=0))
+
+    def in_block(self, number: int) -> NDArray[np.int64]:
+        """Places of the taken rows in a block, ascending."""
+        return draw_ranks(stream(self.seed, "rows of a block", number), self.lengths[number], self.counts[number])
+
+    def places(self) -> NDArray[np.int64]:
+        """Numbers of all taken rows, ascending."""
+        starts = np.cumsum((0, *self.lengths[:-1]))
+        return np.concatenate([start + self.in_block(number) for number, start in enumerate(starts)])
+
+    def take(self, blocks: da.Array) -> da.Array:
+        """The taken rows of blocks (n, d), lazy."""
+        chunks = (self.counts, (blocks.shape[1],))
+        return blocks.map_blocks(
+            _take_rows, dtype=blocks.dtype, meta=blocks._meta, chunks=chunks, sample=self, token="dc-take"
+        )
+
+    def spread(self, labels: da.Array) -> da.Array:
+        """Labels of the taken rows -> labels (n,) of all, lazy; -1 for the others."""
+        labels = labels.rechunk((self.counts,))
+        return labels.map_blocks(
+            _spread_rows,
+            dtype=np.int32,
+            meta=np.empty(0, np.int32),
+            chunks=(self.lengths,),
+            sample=self,
+            token="dc-spread",
+        )
+
+    def __dask_tokenize__(self) -> Any:
+        return ("daskcluster-row-sample", self.seed, self.lengths, self.counts)
+
+
+def _take_rows(block: NDArray[Any], sample: RowSample, block_id: tuple[int, ...] = (0,)) -> NDArray[Any]:
+    return np.asarray(block)[sample.in_block(block_id[0])]
+
+
+def _spread_rows(block: NDArray[Any], sample: RowSample, block_id: tuple[int, ...] = (0,)) -> NDArray[np.int32]:
+    number = block_id[0]
+    labels = np.full(sample.lengths[number], -1, np.int32)
+    labels[sample.in_block(number)] = block
+    return labels
+
+
+def takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function has a parameter of this name."""
+    return name in inspect.signature(function).parameters
