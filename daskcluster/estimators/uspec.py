@@ -85,8 +85,8 @@ class USPEC(RowClusterer):
     Attributes
     ----------
     labels_ : (n,) int32
-        NumPy for NumPy; a lazy dask array for chunked input, which is no part of a pickled or copied model. Clusters are
-        numbered by their first row.
+        NumPy for NumPy; a lazy dask array for chunked input, which is no part of a pickled or copied model. Clusters
+        are numbered by their first row.
     n_clusters_ : int
         Clusters found: k, or fewer (with a `FewerClustersWarning`) when there are too few distinct rows.
     representatives_ : (p, d) float64
