@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from functools import partial
+from operator import attrgetter
 from typing import Any, Self
 
 import dask.array as da
@@ -38,8 +39,8 @@ from ..ensemble.lowrank import (
 )
 from ..ensemble.projection import ProjectedRows, projection_matrix, strips_of
 from ..ensemble.spectral import (
-    IncidenceCenters,
     NearestCenter,
+    exchange_sample,
     lloyd_incidence,
     lloyd_sample,
     objective_of,
@@ -70,6 +71,8 @@ PARTITIONS = ("H", "Z")
 LIKELY_CLUSTERS = 40
 #: So many bytes are there; for more the memory is looked at.
 SMALL_BYTES = 2**29
+#: Starts of `SEC` that go through exchanges of single rows.
+EXCHANGED = 5
 #: Passes over all rows that a forecast assumes.
 LIKELY_ITER = 10
 
@@ -491,7 +494,8 @@ class SEC(Consensus):
         rd: cluster a sparse random projection of the rows on so many components instead (SECRP).
     n_init : int
         k-means++ starts; and the partition of the bipartite cut is one more. They are compared on a sample (on all rows
-        when there are no more than 16,384), and the one with the lowest objective goes on.
+        when there are no more than 16,384); the best five are improved there by exchanges of single rows, and the one
+        with the lowest objective goes on.
     max_iter : int
         Lloyd passes over all rows, at most.
     tol : float
@@ -609,16 +613,13 @@ class SEC(Consensus):
         cut = self._cut_partition(codes, found, sample, seed)
         if self.n_components is not None:
             return self._projected_starts(sample, book, cut, seed)
-        best: IncidenceCenters | None = None
         starts = [start_rows(sample, book, k, stream(seed, "starts", number)) for number in range(self.n_init)]
         if cut is not None:
             starts.append(partition_centers(sample, book, cut, int(cut.max()) + 1))
-        for start in starts:
-            run = lloyd_sample(sample, book, start, max_iter=self.max_iter)
-            if best is None or run.objective < best.objective:
-                best = run
-        assert best is not None
-        return best.centers
+        runs = [lloyd_sample(sample, book, start, max_iter=self.max_iter) for start in starts]
+        runs = sorted(runs, key=attrgetter("objective"))[:EXCHANGED]
+        runs = [exchange_sample(sample, book, run.centers, max_iter=self.max_iter) for run in runs]
+        return min(runs, key=attrgetter("objective")).centers
 
     def _cut_partition(
         self, codes: da.Array, found: LabelScan, sample: NDArray[Any], seed: int

@@ -18,6 +18,7 @@ __all__ = [
     "count_labels",
     "count_together",
     "encode_labels",
+    "exchange_labels",
     "label_edges",
     "label_weights",
     "lloyd_labels",
@@ -261,6 +262,83 @@ def count_together(codes, offsets, sizes, labels, counts, masses):
             if codes[i, j] >= 0:
                 masses[j, labels[i]] += w
     return constant
+
+
+@jit
+def exchange_labels(codes, offsets, sizes, labels, counts, masses):
+    """Move single rows to the cluster that lowers the objective most, once through all rows; Hartigan's exchange.
+
+    Parameters
+    ----------
+    codes : (n, m) int
+        Rows with at least one label each.
+    offsets : (m,) int64
+    sizes : (c,) int64
+    labels : (n,) int32, changed in place
+    counts : (c, k) int64, masses : (m, k) float64, changed in place
+        Sums of these labels, as `count_together` gives them.
+
+    Returns
+    -------
+    int
+        Rows that moved.
+
+    Notes
+    -----
+    The objective is a constant less the sum over clusters k and base clusterings i of sum_j n_kj^2 / w_ki, and every
+    move is judged by what it does to this sum, its own row included. A partition that stands this is a fixed point of
+    Lloyd's iteration, not the other way round. m k divisions a row.
+    """
+    n_rows, n_columns = codes.shape
+    n_clusters = counts.shape[1]
+    squares = np.zeros((n_columns, n_clusters))
+    for j in range(n_columns):
+        for u in range(offsets[j], offsets[j + 1]):
+            for k in range(n_clusters):
+                squares[j, k] += np.float64(counts[u, k]) ** 2
+    gains = np.empty(n_clusters)
+    moved = 0
+    for i in range(n_rows):
+        own = labels[i]
+        weight = np.int64(0)
+        for j in range(n_columns):
+            code = np.int64(codes[i, j])
+            if code >= 0:
+                weight += sizes[offsets[j] + code]
+        w = np.float64(weight)
+        gains[:] = 0.0
+        for j in range(n_columns):
+            code = np.int64(codes[i, j])
+            if code < 0:
+                continue
+            u = offsets[j] + code
+            for k in range(n_clusters):
+                # What the row is worth in cluster k: the sum with it less the sum without it.
+                inside = 1.0 if k == own else 0.0
+                count = counts[u, k] - inside
+                mass = masses[j, k] - inside * w
+                square = squares[j, k] - inside * (2.0 * count + 1.0)
+                without = square / mass if mass > 0.5 * w else 0.0
+                gains[k] += (square + 2.0 * count + 1.0) / (mass + w) - without
+        best = own
+        for k in range(n_clusters):
+            if gains[k] > gains[best] + 1e-12 * abs(gains[own]):
+                best = k
+        if best == own:
+            continue
+        moved += 1
+        labels[i] = best
+        for j in range(n_columns):
+            code = np.int64(codes[i, j])
+            if code >= 0:
+                u = offsets[j] + code
+                squares[j, own] -= 2.0 * counts[u, own] - 1.0
+                squares[j, best] += 2.0 * counts[u, best] + 1.0
+                counts[u, own] -= 1
+                counts[u, best] += 1
+                masses[j, own] -= w
+                masses[j, best] += w
+    return moved
 
 
 @jit

@@ -11,6 +11,7 @@ from daskcluster.kernels.incidence import (
     count_labels,
     count_together,
     encode_labels,
+    exchange_labels,
     label_edges,
     label_weights,
     lloyd_labels,
@@ -124,6 +125,30 @@ def test_plus_plus_weighs_by_the_distance(twin):
         uniforms = np.array([[weights[first] / weights[-1] / 2], [share]])
         chosen = twin(plus_plus_labels)(codes, offsets, sizes, uniforms)
         assert chosen.tolist() == [first, int(np.searchsorted(borders, share * borders[-1], side="right"))]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_exchanges_end_where_no_single_move_lowers_the_objective(twin, missing):
+    codes, offsets, sizes = draw(8, missing=missing)
+    codes = codes[(codes >= 0).any(axis=1)][:24]
+    sizes = np.concatenate([[(codes[:, j] == c).sum() for c in range(k)] for j, k in enumerate((3, 2, 5))])
+    labels = np.arange(24, dtype=np.int32) % 3
+    counts, masses = np.zeros((10, 3), np.int64), np.zeros((3, 3))
+    count_together(codes, offsets, sizes, labels, counts, masses)
+    objective = sec.objective(codes, labels)
+    while twin(exchange_labels)(codes, offsets, sizes, labels, counts, masses):
+        lower = sec.objective(codes, labels)
+        assert lower < objective
+        objective = lower
+    again, heavy = np.zeros((10, 3), np.int64), np.zeros((3, 3))
+    count_together(codes, offsets, sizes, labels, again, heavy)
+    assert np.array_equal(counts, again)
+    assert np.array_equal(masses, heavy)
+    for x in range(24):
+        for k in range(3):
+            other = labels.copy()
+            other[x] = k
+            assert sec.objective(codes, other) >= objective - 1e-12
 
 
 def test_counting_and_coding(twin):
