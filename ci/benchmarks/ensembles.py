@@ -140,9 +140,9 @@ def dense_rows(base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return B, w
 
 
-def replicated(n_rows: int, m: int, seed: int) -> np.ndarray:
-    """m base clusterings of the pendigits pool, its rows repeated, a tenth of all labels redrawn."""
-    base, _ = draws_of("pendigits", seed, m)
+def replicated(n_rows: int, m: int, seed: int, most: int = 200) -> np.ndarray:
+    """m base clusterings of the pendigits pool, rows repeated, a tenth of the labels redrawn; `most` clusters each."""
+    base = draws_of("pendigits", seed, m)[0] % most
     rng = np.random.default_rng(seed)
     large = base[rng.integers(len(base), size=n_rows)]
     noise = rng.random(large.shape, dtype=np.float32) < 0.1
@@ -171,15 +171,15 @@ def measure_one(what: str, n_rows: int, m: int, k: int) -> None:
     """One measurement: time of the fit, and the peak above what the labels themselves and the imports take."""
     import daskcluster as dc
 
-    warm = replicated(2000, m, 0)
-    base = replicated(n_rows, m, 0)
+    warm = replicated(2000, m, 0, 10)
+    base = replicated(n_rows, m, 0, 10)  # more clusters make a dense matrix that does not fit
     if what == "sklearn":
         from sklearn.cluster import KMeans
 
         KMeans(k, n_init=1, random_state=0).fit(*dense_rows(warm))
         before = peak_bytes()
         B, w = dense_rows(base)
-        seconds, model = timed(lambda: KMeans(k, n_init=1, random_state=0).fit(B, sample_weight=w))
+        seconds, model = timed(lambda: KMeans(k, n_init=1, random_state=0, copy_x=False).fit(B, sample_weight=w))
         objective = model.inertia_
     else:
         parameters = {"n_components": 40} if what == "secrp" else {}

@@ -73,7 +73,7 @@ class NearestCenter:
         self.offsets, self.sizes = book.offsets, book.sizes
         self.n_clusters = len(centers)
         padding = -len(centers) % PAD_CLUSTERS
-        self.inner = np.ascontiguousarray(np.pad(centers.T, ((0, 0), (0, padding))))  # (c, k')
+        self.inner = np.ascontiguousarray(np.pad(centers.T, ((0, 1), (0, padding))))  # (c + 1, k')
         blocks = [slice(*self.offsets[i : i + 2]) for i in range(book.n_base_clusterings)]
         self.norms = np.array([(self.inner[block] ** 2).sum(axis=0) for block in blocks])  # (m, k')
         self.norms[:, self.n_clusters :] = np.inf
@@ -113,7 +113,7 @@ class NearestCenter:
         n_padded = self.inner.shape[1]
         return {
             "rows": 0,
-            "counts": np.zeros((len(self.inner), n_padded), np.int64),
+            "counts": np.zeros((len(self.inner) - 1, n_padded), np.int64),
             "masses": np.zeros((len(self.norms), n_padded)),
             "first": np.full(n_padded, -1, np.int64),
             "constant": 0.0,
@@ -122,13 +122,9 @@ class NearestCenter:
     def objective(self, found: dict[str, Any]) -> float:
         """The objective of these centres and the partition that they made, from the sums of the pass."""
         k = self.n_clusters
-        inner = float((found["counts"][:, :k] * self.inner[:, :k]).sum())
+        inner = float((found["counts"][:, :k] * self.inner[:-1, :k]).sum())
         outer = float((found["masses"][:, :k] * self.norms[:, :k]).sum())
         return found["constant"] - 2.0 * inner + outer
-
-    def centers(self) -> NDArray[np.float64]:
-        """The centres (k, c)."""
-        return np.ascontiguousarray(self.inner[:, : self.n_clusters].T)
 
 
 def centers_of(counts: NDArray[np.int64], masses: NDArray[np.float64], book: LabelBook) -> NDArray[np.float64]:

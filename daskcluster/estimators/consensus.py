@@ -610,7 +610,7 @@ class SEC(Consensus):
         """Centres on a sample: the best of k-means++ and the bipartite cut."""
         k, book = self.n_clusters, found.book
         sample = draw_labelled(codes, found.labelled, sample_size(k), stream(seed, "consensus sample"))
-        cut = self._cut_partition(codes, found, sample, seed)
+        cut = self._cut_partition(sample, book, seed)
         if self.n_components is not None:
             return self._projected_starts(sample, book, cut, seed)
         starts = [start_rows(sample, book, k, stream(seed, "starts", number)) for number in range(self.n_init)]
@@ -621,14 +621,12 @@ class SEC(Consensus):
         runs = [exchange_sample(sample, book, run.centers, max_iter=self.max_iter) for run in runs]
         return min(runs, key=attrgetter("objective")).centers
 
-    def _cut_partition(
-        self, codes: da.Array, found: LabelScan, sample: NDArray[Any], seed: int
-    ) -> NDArray[np.int32] | None:
-        """The bipartite cut's labels of the sample; None where the cut would not fit into memory."""
-        graph = incidence_graph(codes, found.book)
-        need = cut_bytes(graph.n_right, codes.numblocks[0])
+    def _cut_partition(self, sample: NDArray[Any], book: LabelBook, seed: int) -> NDArray[np.int32] | None:
+        """The bipartite cut of the sample, as labels; None where the cut would not fit into memory."""
+        need = cut_bytes(book.n_base_clusters, 1)
         if need > SMALL_BYTES and need > memory_limit() // 4:
             return None
+        graph = incidence_graph(da.from_array(sample, chunks=sample.shape, name=False), book)
         cut = transfer_cut(graph, self.n_clusters)
         points, _ = LiftedRows(graph.edges_of, cut.vectors)(sample)
         starts = center_starts(points, self.n_clusters, stream(seed, "cut starts"))
@@ -707,9 +705,9 @@ class SEC(Consensus):
         if self.n_components is not None:
             width = self.n_components
         task, _ = self._small_bytes(n_base_clusters)
-        cut = cut_bytes(n_base_clusters, blocks)
+        cut = cut_bytes(n_base_clusters, 1)
         return [
-            StagePlan("starts", 2, 3 * per_pass, 2 * n * m, 0, max(cut // 2, drawn * (m + 8 * width + 40) + 3 * task)),
+            StagePlan("starts", 1, 2 * per_pass, n * m, 0, max(cut // 2, drawn * (m + 8 * width + 40) + 3 * task)),
             StagePlan(
                 "Lloyd passes",
                 LIKELY_ITER,

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 #: Tables with a column a cluster are padded to a multiple of this, a whole number of vector registers.
-PAD_CLUSTERS = 8
+PAD_CLUSTERS = 4
 
 
 @jit
@@ -117,32 +117,43 @@ def label_weights(codes, offsets, sizes):
     return weights
 
 
+#: Labels of a row whose table entries are added together: the sums then do not wait for each other.
+TOGETHER = 4
+
+
 @jit_fast
-def _nearest(codes, i, offsets, sizes, inner, norms, every_norm, scores):
+def _nearest(codes, i, offsets, sizes, inner, norms, every_norm, scores, places):
     """Cluster of row i by sec_2015, Theorem 1 and 5, its weight and the number of its labels; -1 without labels.
 
     Times w the squared distance to centre k is n_labels / w - 2 sum_i m_k[label_i] + w sum_i |m_ki|^2, the sums going
-    over the labels that are there; the first term is the same for every k.
+    over the labels that are there; the first term is the same for every k, and `scores` gets the rest.
     """
     n_columns = codes.shape[1]
     n_padded = inner.shape[1]
-    for c in range(n_padded):
-        scores[c] = 0.0
+    nothing = inner.shape[0] - 1
     weight = np.int64(0)
     n_labels = 0
     for j in range(n_columns):
         code = np.int64(codes[i, j])
         if code >= 0:
-            u = offsets[j] + code
-            weight += sizes[u]
+            places[j] = offsets[j] + code
+            weight += sizes[places[j]]
             n_labels += 1
-            for c in range(n_padded):
-                scores[c] -= 2.0 * inner[u, c]
+        else:
+            places[j] = nothing
+    for c in range(n_padded):
+        scores[c] = 0.0
+    for j in range(0, places.shape[0], TOGETHER):
+        first, second, third, fourth = places[j], places[j + 1], places[j + 2], places[j + 3]
+        for c in range(n_padded):
+            scores[c] += (inner[first, c] + inner[second, c]) + (inner[third, c] + inner[fourth, c])
     w = np.float64(weight)
     if n_labels == n_columns:
         for c in range(n_padded):
-            scores[c] += w * every_norm[c]
+            scores[c] = w * every_norm[c] - 2.0 * scores[c]
     else:
+        for c in range(n_padded):
+            scores[c] *= -2.0
         for j in range(n_columns):
             if codes[i, j] >= 0:
                 for c in range(n_padded):
@@ -155,6 +166,12 @@ def _nearest(codes, i, offsets, sizes, inner, norms, every_norm, scores):
 
 
 @jit
+def _room(n_columns, n_rows):
+    """Places of a row's labels, padded to a multiple of `TOGETHER` with those of the row of zeros."""
+    return np.full(n_columns + (-n_columns) % TOGETHER, n_rows - 1, np.int64)
+
+
+@jit
 def assign_labels(codes, offsets, sizes, inner, norms, every_norm):
     """Nearest centre of each row in the sense of sec_2015, Theorem 1 and 5.
 
@@ -164,8 +181,8 @@ def assign_labels(codes, offsets, sizes, inner, norms, every_norm):
     offsets : (m,) int64
     sizes : (c,) int64
         Rows of each base cluster.
-    inner : (c, k') float64
-        Centres, one a column, padded with zeros to a multiple of `PAD_CLUSTERS`.
+    inner : (c + 1, k') float64
+        Centres, one a column, padded with zeros to a multiple of `PAD_CLUSTERS`, and a last row of zeros.
     norms : (m, k') float64
         Squared norms of their blocks; infinite in the padding.
     every_norm : (k',) float64
@@ -176,10 +193,10 @@ def assign_labels(codes, offsets, sizes, inner, norms, every_norm):
     (n,) int32
         The first one of equally near centres, -1 for a row without labels.
     """
-    scores = np.empty(inner.shape[1])
+    scores, places = np.empty(inner.shape[1]), _room(codes.shape[1], inner.shape[0])
     labels = np.empty(codes.shape[0], np.int32)
     for i in range(codes.shape[0]):
-        labels[i] = _nearest(codes, i, offsets, sizes, inner, norms, every_norm, scores)[0]
+        labels[i] = _nearest(codes, i, offsets, sizes, inner, norms, every_norm, scores, places)[0]
     return labels
 
 
@@ -189,10 +206,10 @@ def sqdist_labels(codes, offsets, sizes, inner, norms, every_norm, n_clusters):
 
     Arguments as in `assign_labels`; NaN for a row without labels.
     """
-    scores = np.empty(inner.shape[1])
+    scores, places = np.empty(inner.shape[1]), _room(codes.shape[1], inner.shape[0])
     out = np.empty((codes.shape[0], n_clusters))
     for i in range(codes.shape[0]):
-        label, w, n_labels = _nearest(codes, i, offsets, sizes, inner, norms, every_norm, scores)
+        label, w, n_labels = _nearest(codes, i, offsets, sizes, inner, norms, every_norm, scores, places)
         for c in range(n_clusters):
             out[i, c] = max(n_labels / w + scores[c], 0.0) / w if label >= 0 else np.nan
     return out
@@ -218,20 +235,29 @@ def lloyd_labels(codes, offsets, sizes, inner, norms, every_norm, counts, masses
     float
         Sum of n_labels / w over the rows: the part of the objective that no partition changes.
     """
-    scores = np.empty(inner.shape[1])
+    scores, places = np.empty(inner.shape[1]), _room(codes.shape[1], inner.shape[0])
     constant = 0.0
+    n_columns = codes.shape[1]
+    whole = np.zeros(inner.shape[1])
     for i in range(codes.shape[0]):
-        label, w, n_labels = _nearest(codes, i, offsets, sizes, inner, norms, every_norm, scores)
+        label, w, n_labels = _nearest(codes, i, offsets, sizes, inner, norms, every_norm, scores, places)
         if label < 0:
             continue
         constant += n_labels / w
-        for j in range(codes.shape[1]):
-            code = np.int64(codes[i, j])
-            if code >= 0:
-                counts[offsets[j] + code, label] += 1
-                masses[j, label] += w
+        if n_labels == n_columns:
+            whole[label] += w
+            for j in range(n_columns):
+                counts[places[j], label] += 1
+        else:
+            for j in range(n_columns):
+                if codes[i, j] >= 0:
+                    counts[places[j], label] += 1
+                    masses[j, label] += w
         if i < first[label]:
             first[label] = i
+    for j in range(n_columns):
+        for c in range(whole.shape[0]):
+            masses[j, c] += whole[c]
     return constant
 
 

@@ -40,7 +40,7 @@ def draw(seed, n_rows=30, missing=0.0):
 
 
 def tables(codes, offsets, means, padding=8):
-    inner = np.pad(means.T, ((0, 0), (0, padding - len(means))))
+    inner = np.pad(means.T, ((0, 1), (0, padding - len(means))))
     norms = np.array([(inner[a:b] ** 2).sum(axis=0) for a, b in pairwise(offsets)])
     norms[:, len(means) :] = np.inf
     return inner, norms, norms.sum(axis=0)
