@@ -81,13 +81,13 @@ def test_results_are_their_own_arrays():
 
 def test_one_thread_and_the_same_digits_for_any_number_of_threads(monkeypatch):
     inside = []
-    eigh = linalg.scipy.linalg.eigh
+    largest = linalg._largest
 
-    def watched(*arguments, **options):
+    def watched(*arguments):
         inside.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
-        return eigh(*arguments, **options)
+        return largest(*arguments)
 
-    monkeypatch.setattr(linalg.scipy.linalg, "eigh", watched)
+    monkeypatch.setattr(linalg, "_largest", watched)
     found = []
     for n_threads in (1, 4):
         with threadpool_limits(n_threads, user_api="blas"):
@@ -95,3 +95,12 @@ def test_one_thread_and_the_same_digits_for_any_number_of_threads(monkeypatch):
     assert set(inside) == {1}
     assert np.array_equal(found[0][0], found[1][0])
     assert np.array_equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize(("n_rows", "n_components"), [(1, 1), (2, 1), (7, 7), (200, 9)])
+def test_the_routine_without_the_lock_is_that_of_scipy(n_rows, n_components, monkeypatch):
+    matrix = draw_symmetric(n_rows)
+    found = largest_eigenpairs(matrix.copy(), n_components)
+    monkeypatch.setattr(linalg, "_dsyevr", lambda: None)
+    for own, expected in zip(found, largest_eigenpairs(matrix.copy(), n_components), strict=True):
+        assert np.array_equal(own, expected)
