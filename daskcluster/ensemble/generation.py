@@ -25,7 +25,8 @@ from sklearn.base import clone
 
 from ..errors import FewerClustersWarning
 from ..kernels.lloyd import plus_plus_rows
-from ..kernels.rows import finite_rows
+from ..kernels.neighbors import WIDE_FEATURES
+from ..kernels.rows import compute_dtype, finite_rows
 from ..pipeline.affinity import distance_sum, gaussian_edges, mean_distance
 from ..pipeline.bipartite import BipartiteGraph
 from ..pipeline.cut import LiftedRows, cut_small_graph, small_affinity
@@ -43,10 +44,12 @@ from ..runtime.threads import one_blas_thread
 __all__ = [
     "Member",
     "SpectralBase",
+    "beside",
     "draw_numbers",
     "drawn_range",
     "fit_members",
     "group_size",
+    "index_bytes",
     "member_seeds",
     "pool_size",
     "spectral_members",
@@ -56,6 +59,8 @@ logger = logging.getLogger("daskcluster")
 
 #: The rows from which base clusterings draw their candidates take so many bytes at most.
 POOL_BYTES = 256 * 2**20
+#: A block's part of a small graph, packed, for each representative: it shares rows with some dozens of others.
+SMALL_GRAPH_BYTES = 2**11
 #: Lloyd passes on the candidates of a base clustering: half of what U-SPEC makes, for most of its time goes there when
 #: there are many features, and more passes add nothing to the consensus.
 CANDIDATE_ITER = 5
@@ -177,8 +182,9 @@ def spectral_members(
     is one opinion among m, and need not be the best one.
 
     Groups of base clusterings (`group_size`) share one read of the rows and hold 8 K bytes a row each until their
-    labels are made; the edges of an earlier group are gone by then. Within a group the choice of representatives, the
-    eigenproblems and the placing of centres run as tasks beside each other.
+    labels are made; the edges of an earlier group are gone by then. The eigenproblems and the placing of centres of a
+    group run as tasks beside each other, and so does the choice of representatives, for as many base clusterings as
+    their indexes fit into twice the budget.
     """
     members: dict[int, Member] = {}
     missing = []
@@ -191,21 +197,37 @@ def spectral_members(
         else:
             missing.append(i)
     size = group_size(rows.n_samples, base.n_neighbors, len(numbers))
+    ahead = max(size, min(len(numbers), 2 * budget_bytes() // index_bytes(base, rows)))
+    begun: dict[int, dict[str, Any]] = {}
     for begin in range(0, len(missing), size):
         group = missing[begin : begin + size]
-        shown = (
-            f"base clusterings {group[0] + 1} to {group[-1] + 1}"
-            if len(group) > 1
-            else f"base clustering {group[0] + 1}"
-        )
-        with progress.stage(shown):
-            made = _spectral_group(rows, found, base, [numbers[i] for i in group], [seeds[i] for i in group])
+        if group[0] not in begun or group[-1] not in begun:
+            soon = [i for i in missing[begin : begin + ahead] if i not in begun]
+            with progress.stage(_shown("representatives of", soon)):
+                found_out = _beginnings(rows, found, base, [numbers[i] for i in soon], [seeds[i] for i in soon])
+            begun.update(zip(soon, found_out, strict=True))
+        with progress.stage(_shown("", group)):
+            beginnings = [begun.pop(i) for i in group]
+            made = _spectral_group(rows, base, beginnings, [numbers[i] for i in group], [seeds[i] for i in group])
             for i, (model, lazy) in zip(group, made, strict=True):
                 # Bound now: `small` may call it at once or not at all.
                 stored = boundary.small(_name(i), partial(dict, model))
                 labels, _ = boundary.rows(f"{_name(i)}-labels", lazy)
                 members[i] = Member(labels, stored)
     return [members[i] for i in range(len(numbers))]
+
+
+def index_bytes(base: SpectralBase, rows: Rows) -> int:
+    """Bytes of one base clustering's search index, at most."""
+    computing = compute_dtype(rows.blocks.dtype)
+    d, p = rows.n_features, min(base.n_representatives, rows.n_samples)
+    n_near = min(p, base.neighbor_factor * base.n_neighbors + 1)
+    return 2 * p * d * 8 + p * n_near * (4 + min(d, WIDE_FEATURES) * computing.itemsize)
+
+
+def _shown(what: str, group: list[int]) -> str:
+    numbers = f"clusterings {group[0] + 1} to {group[-1] + 1}" if len(group) > 1 else f"clustering {group[0] + 1}"
+    return f"{what} base {numbers}".strip()
 
 
 def _name(i: int) -> str:
@@ -225,10 +247,9 @@ def _like_labels(rows: Rows, n_clusters: int) -> da.Array:
 
 
 def _spectral_group(
-    rows: Rows, found: RowScan, base: SpectralBase, numbers: list[int], seeds: list[int]
+    rows: Rows, base: SpectralBase, begun: list[dict[str, Any]], numbers: list[int], seeds: list[int]
 ) -> list[tuple[dict[str, Any], da.Array]]:
     """Models and lazy labels of base clusterings that share a read of the rows."""
-    begun = _beginnings(rows, found, base, numbers, seeds)
     indexes = [part["index"] for part in begun]
     widths = [min(base.n_neighbors, len(part["representatives"])) for part in begun]
     borders = np.concatenate([[0], np.cumsum([2 * width for width in widths])])
@@ -273,7 +294,7 @@ def _spectral_group(
     return made
 
 
-def _beside(function: Callable[..., Any], name: str, arguments: Sequence[tuple[Any, ...]], **shared: Any) -> list[Any]:
+def beside(function: Callable[..., Any], name: str, arguments: Sequence[tuple[Any, ...]], **shared: Any) -> list[Any]:
     """Call a function for each tuple of arguments, as tasks beside each other; `shared` arguments travel once."""
     task = dask.delayed(partial(_limited, function), pure=False)
     once = {key: dask.delayed(value, pure=False, traverse=False) for key, value in shared.items()}
@@ -292,7 +313,7 @@ def _beginnings(
     """Representatives, search index and sample edges of base clusterings."""
     if base.selection == "kmeans":  # passes over all rows, one base clustering after the other
         return [_begin(number, seed, rows, found, base) for number, seed in zip(numbers, seeds, strict=True)]
-    return _beside(_begin, "dc-represent", list(zip(numbers, seeds, strict=True)), rows=None, found=found, base=base)
+    return beside(_begin, "dc-represent", list(zip(numbers, seeds, strict=True)), rows=None, found=found, base=base)
 
 
 def _begin(n_clusters: int, seed: int, rows: Any, found: RowScan, base: SpectralBase) -> dict[str, Any]:
@@ -338,7 +359,7 @@ def _finishes(
 ) -> list[dict[str, Any]]:
     """Cuts and centres of base clusterings: small graphs by passes over the edges, then the eager problems."""
     n_blocks = graphs[0].held.numblocks[0]
-    at_once = max(1, 2 * budget_bytes() // (8 * graphs[0].n_right ** 2 * min(n_blocks, 2 * FAN_IN)))
+    at_once = max(1, 2 * budget_bytes() // (SMALL_GRAPH_BYTES * graphs[0].n_right * min(n_blocks, 2 * FAN_IN)))
     finished: list[dict[str, Any]] = []
     for begin in range(0, len(graphs), at_once):
         part = slice(begin, begin + at_once)
@@ -346,7 +367,7 @@ def _finishes(
             (small_affinity(graph).to_delayed().item(), graph.edges_of, sample, number, seed)
             for graph, sample, number, seed in zip(graphs[part], samples[part], numbers[part], seeds[part], strict=True)
         ]
-        finished += _beside(_finish, "dc-eigenproblem", arguments)
+        finished += beside(_finish, "dc-eigenproblem", arguments)
     return finished
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..ensemble.generation import beside
 from ..ensemble.incidence import (
     LabelBook,
     LabelCoder,
@@ -39,6 +40,7 @@ from ..ensemble.lowrank import (
 )
 from ..ensemble.projection import ProjectedRows, projection_matrix, strips_of
 from ..ensemble.spectral import (
+    IncidenceCenters,
     NearestCenter,
     exchange_sample,
     lloyd_incidence,
@@ -71,6 +73,8 @@ PARTITIONS = ("H", "Z")
 LIKELY_CLUSTERS = 40
 #: So many bytes are there; for more the memory is looked at.
 SMALL_BYTES = 2**29
+#: Partitions of the bipartite cut among the starts of `SEC`.
+CUT_STARTS = 5
 #: Starts of `SEC` that go through exchanges of single rows.
 EXCHANGED = 5
 #: Passes over all rows that a forecast assumes.
@@ -479,6 +483,11 @@ class BipartiteCut(Consensus):
         ]
 
 
+def start_size(n_clusters: int) -> int:
+    """Rows of the sample on which `SEC` chooses its start: twice as many as for points, for codes are small."""
+    return 2 * sample_size(n_clusters)
+
+
 class SEC(Consensus):
     """Spectral ensemble clustering: the co-association matrix's normalized cut as weighted k-means.
 
@@ -493,8 +502,8 @@ class SEC(Consensus):
     n_components : int, optional
         rd: cluster a sparse random projection of the rows on so many components instead (SECRP).
     n_init : int
-        k-means++ starts; and the partition of the bipartite cut is one more. They are compared on a sample (on all rows
-        when there are no more than 16,384); the best five are improved there by exchanges of single rows, and the one
+        k-means++ starts; five partitions of the bipartite cut are added. They are compared on a sample (on all rows
+        when there are no more than 32,768); the best five are improved there by exchanges of single rows, and the one
         with the lowest objective goes on.
     max_iter : int
         Lloyd passes over all rows, at most.
@@ -539,8 +548,8 @@ class SEC(Consensus):
     Liu, Liu, Wu, Tao, Fu, KDD 2015 (sec_2015): Theorem 1, Theorem 5 for missing labels. SECRP: Algorithm 2 of
     fast_csc_and_secrp_2017, with the projection of its eq. (10). Departures: the starts, see `n_init`; a cluster that
     loses all its rows keeps its centre; with missing labels a projected row has zeros there, and they count.
-    A Lloyd pass costs m k additions a row, SECRP's rd k: with tables instead of a dense B the projection is not the
-    faster one unless there are more base clusterings than components.
+    A Lloyd pass costs m k additions a row, SECRP's m rd + rd k operations: with tables instead of a dense B the
+    projection is the faster one for few components and many clusters only, and it costs quality.
 
     Examples
     --------
@@ -609,37 +618,38 @@ class SEC(Consensus):
     def _starts(self, codes: da.Array, found: LabelScan, seed: int) -> NDArray[np.float64]:
         """Centres on a sample: the best of k-means++ and the bipartite cut."""
         k, book = self.n_clusters, found.book
-        sample = draw_labelled(codes, found.labelled, sample_size(k), stream(seed, "consensus sample"))
-        cut = self._cut_partition(sample, book, seed)
+        sample = draw_labelled(codes, found.labelled, start_size(k), stream(seed, "consensus sample"))
+        cuts = self._cut_partitions(sample, book, seed)
         if self.n_components is not None:
-            return self._projected_starts(sample, book, cut, seed)
-        starts = [start_rows(sample, book, k, stream(seed, "starts", number)) for number in range(self.n_init)]
-        if cut is not None:
-            starts.append(partition_centers(sample, book, cut, int(cut.max()) + 1))
-        runs = [lloyd_sample(sample, book, start, max_iter=self.max_iter) for start in starts]
-        runs = sorted(runs, key=attrgetter("objective"))[:EXCHANGED]
-        runs = [exchange_sample(sample, book, run.centers, max_iter=self.max_iter) for run in runs]
-        return min(runs, key=attrgetter("objective")).centers
+            return self._projected_starts(sample, book, cuts, seed)
+        starts: list[tuple[int | None, NDArray[np.int32] | None]] = [(number, None) for number in range(self.n_init)]
+        starts += [(None, cut) for cut in cuts]
+        shared = {"sample": sample, "book": book, "n_clusters": k, "seed": seed, "max_iter": self.max_iter}
+        runs = beside(run_start, "dc-start", starts, **shared)
+        best = sorted(runs, key=attrgetter("objective"))[:EXCHANGED]
+        better = beside(run_exchanges, "dc-exchange", [(run,) for run in best], **shared)
+        return min(better, key=attrgetter("objective")).centers
 
-    def _cut_partition(self, sample: NDArray[Any], book: LabelBook, seed: int) -> NDArray[np.int32] | None:
-        """The bipartite cut of the sample, as labels; None where the cut would not fit into memory."""
+    def _cut_partitions(self, sample: NDArray[Any], book: LabelBook, seed: int) -> list[NDArray[np.int32]]:
+        """Bipartite cuts of the sample, as labels; none where the cut would not fit into memory."""
         need = cut_bytes(book.n_base_clusters, 1)
         if need > SMALL_BYTES and need > memory_limit() // 4:
-            return None
+            return []
         graph = incidence_graph(da.from_array(sample, chunks=sample.shape, name=False), book)
         cut = transfer_cut(graph, self.n_clusters)
         points, _ = LiftedRows(graph.edges_of, cut.vectors)(sample)
-        starts = center_starts(points, self.n_clusters, stream(seed, "cut starts"))
-        return lloyd_in_memory(points, starts, max_iter=self.max_iter)[1]
+        rngs = [stream(seed, "cut starts", number) for number in range(CUT_STARTS)]
+        starts = [center_starts(points, self.n_clusters, rng) for rng in rngs]
+        return [lloyd_in_memory(points, start, max_iter=self.max_iter)[1] for start in starts]
 
     def _projected_starts(
-        self, sample: NDArray[Any], book: LabelBook, cut: NDArray[np.int32] | None, seed: int
+        self, sample: NDArray[Any], book: LabelBook, cuts: list[NDArray[np.int32]], seed: int
     ) -> NDArray[np.float64]:
         points, _ = self._projected(book)(sample)
         weights = compute(row_weights(da.from_array(sample, name=False), book, self._mean_weight))[0]
         rngs = [stream(seed, "starts", number) for number in range(self.n_init)]
         starts = [center_starts(points, self.n_clusters, rng, weights) for rng in rngs]
-        if cut is not None:
+        for cut in cuts:
             sums = np.zeros((int(cut.max()) + 1, points.shape[1]))
             np.add.at(sums, cut, points * weights[:, None])
             starts.append(sums / np.bincount(cut, weights)[:, None])
@@ -701,7 +711,7 @@ class SEC(Consensus):
     def _stages(self, rows: Rows, n_base_clusters: int) -> list[StagePlan]:
         n, m, blocks = rows.n_samples, rows.n_features, rows.blocks.numblocks[0]
         block, k, per_pass = min(rows.block_rows, n), self.n_clusters, tree_tasks(blocks)
-        drawn, width = min(sample_size(k), n), k + 8
+        drawn, width = min(start_size(k), n), k + 8
         if self.n_components is not None:
             width = self.n_components
         task, _ = self._small_bytes(n_base_clusters)
@@ -717,6 +727,30 @@ class SEC(Consensus):
                 block * m + 2**13 * 12 * width + 2 * task,
             ),
         ]
+
+
+def run_start(
+    number: int | None,
+    cut: NDArray[np.int32] | None,
+    sample: NDArray[Any],
+    book: LabelBook,
+    n_clusters: int,
+    seed: int,
+    max_iter: int,
+) -> IncidenceCenters:
+    """Lloyd's iteration on a sample of codes from the k-means++ start of this number, or else from a partition."""
+    if cut is None:
+        centers = start_rows(sample, book, n_clusters, stream(seed, "starts", number or 0))
+    else:
+        centers = partition_centers(sample, book, cut, int(cut.max()) + 1)
+    return lloyd_sample(sample, book, centers, max_iter=max_iter)
+
+
+def run_exchanges(
+    run: IncidenceCenters, sample: NDArray[Any], book: LabelBook, n_clusters: int, seed: int, max_iter: int
+) -> IncidenceCenters:
+    """Exchanges on a sample of codes from where a run of Lloyd's iteration ended."""
+    return exchange_sample(sample, book, run.centers, max_iter=max_iter)
 
 
 def projected_distances(

@@ -21,6 +21,7 @@ from ..ensemble.generation import (
     drawn_range,
     fit_members,
     group_size,
+    index_bytes,
     member_seeds,
     pool_size,
     predict_finite,
@@ -28,10 +29,10 @@ from ..ensemble.generation import (
     takes,
 )
 from ..ensemble.incidence import check_base_clusterings, scan_labels
-from ..kernels.neighbors import WIDE_FEATURES
 from ..kernels.rows import compute_dtype
 from ..pipeline.representatives import n_candidates
 from ..pipeline.rows import Rows, RowScan, check_rows, scan
+from ..runtime.boundary import budget_bytes
 from ..runtime.forecast import Plan, StagePlan, make_plan, tree_tasks
 from ..runtime.progress import Progress
 from ..runtime.seeding import stream
@@ -296,8 +297,7 @@ class _EnsembleBase(RowClusterer):
             groups = -(-m // size)
             pool = min(self._pool(rows, base), n)
             highest = int(self.k_range[1]) if self.k_range is not None else MOST_NUMBER
-            neighborhood = min(p, base.neighbor_factor * n_neighbors + 1)
-            index_bytes = 2 * p * d * 8 + p * neighborhood * (4 + min(d, WIDE_FEATURES) * number)
+            index = index_bytes(_spectral_parameters(base), rows)
             candidates = min(n_candidates(base.selection, p, base.candidate_factor), pool)
             edges = 8 * n_neighbors * n
             full = self.n_base_clusterings * base.max_iter if base.selection == "kmeans" else 0
@@ -333,7 +333,12 @@ class _EnsembleBase(RowClusterer):
                     block * (8 * n_neighbors + 2) + 2**13 * (16 * n_neighbors + 12 * highest),
                 ),
             ]
-            small = size * index_bytes + m * p * 8 * (d + highest) + pool * d * raw + 16 * 8 * p * p
+            small = (
+                max(size * index, min(m * index, 2 * budget_bytes()))
+                + m * p * 8 * (d + highest)
+                + pool * d * raw
+                + 16 * 8 * p * p
+            )
             return stages, edges * size, 1 + groups + full, small
         stages = [StagePlan("check", 1, blocks + read_tasks, input_bytes, 0, block * row_bytes)]
         if not hasattr(base, "plan"):
