@@ -1,7 +1,8 @@
 """Constrained methods beside the published figures: quality over constraints, soft and noisy ones, cost.
 
     ci/benchmarks/run constraints                     all parts
-    ci/benchmarks/run constraints --part fastcsc      one of: fastcsc, table2, curves, table3, cost, memory
+    ci/benchmarks/run constraints --part fastcsc      one of: fastcsc, ensembles, table2, curves,
+                                                      table3, cost, memory
     ci/benchmarks/run constraints --part table2 --draws 5
 
 Quality is the mean over draws of labelled rows; times are of this run, and want a machine with nothing else to do.
@@ -224,6 +225,33 @@ def fastcsc(draws: int, sets: list[str], counts: list[int]) -> None:
             )
         columns = ["labelled rows", "NMI", "CA (purity)", "seconds", "wanted"]
         table(f"FastCSC on {name}: p = 500, r = 3, alpha = 5, {draws} draws", columns, rows)
+
+
+def ensembles(draws: int, sets: list[str], m: int = 50) -> None:
+    """CCSS-SE and CCSS-SER (rd = 40) beside their base clusterings and one FastCSC, as Fig. 3 of the paper."""
+    import daskcluster as dc
+
+    rows = []
+    nmi = dc.metrics.normalized_mutual_info
+    for name in sets:
+        X, y = dc.datasets.load_benchmark(name)
+        k = int(y.max()) + 1
+        for count in (100, 500, 1000):
+            found: dict[str, list[float]] = {"one": [], "bases": [], "SE": [], "SER": [], "seconds": []}
+            for seed in range(draws):
+                known = labelled(y, count, np.random.default_rng(seed))
+                found["one"].append(nmi(y, dc.FastCSC(k, random_state=seed).fit(X, known).labels_))
+                model = dc.Ensemble(k, base=dc.FastCSC(), consensus=dc.SEC(), n_base_clusterings=m, random_state=seed)
+                start = time.perf_counter()
+                base = model.fit(X, known).base_labels_
+                found["seconds"].append(time.perf_counter() - start)
+                found["bases"].append(float(np.mean([nmi(y, base[:, i]) for i in range(m)])))
+                found["SE"].append(nmi(y, model.labels_))
+                found["SER"].append(nmi(y, dc.SEC(k, n_components=40, random_state=seed).fit(base).labels_))
+            *quality, seconds = found.values()
+            rows.append([name, count, *[f"{np.mean(v):.3f}" for v in quality], f"{statistics.median(seconds):.1f}"])
+    columns = ["set", "labelled", "one FastCSC", "base clusterings", "CCSS-SE", "CCSS-SER", "seconds of CCSS-SE"]
+    table(f"NMI of semi-supervised ensembles: m = {m}, k - 5 to k + 4 clusters, {draws} draws", columns, rows)
 
 
 def _methods(X: np.ndarray, k: int) -> dict[str, Callable[[Any, int], Any]]:
@@ -452,7 +480,7 @@ def memory(rows_wanted: list[int]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--part", choices=["fastcsc", "table2", "curves", "table3", "cost", "memory"])
+    parser.add_argument("--part", choices=["fastcsc", "ensembles", "table2", "curves", "table3", "cost", "memory"])
     parser.add_argument("--draws", type=int, help="draws of labelled rows; by default the papers' 20 and 30")
     parser.add_argument("--sets", nargs="+", choices=list(FASTCSC_SETS), default=list(FASTCSC_SETS))
     parser.add_argument("--labelled", type=int, nargs="+", default=list(LABELLED), help="labelled rows of fastcsc")
@@ -463,6 +491,7 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[2]))
     parts: dict[str, Callable[[], None]] = {
         "fastcsc": lambda: fastcsc(options.draws or 20, options.sets, options.labelled),
+        "ensembles": lambda: ensembles(options.draws or 3, options.sets),
         "table2": lambda: table2(options.draws or 30),
         "curves": lambda: curves(options.draws or 30),
         "table3": lambda: table3(options.draws or 3),

@@ -46,6 +46,9 @@ __all__ = ["USENC", "Ensemble"]
 
 #: With ``k_range=None`` the numbers of clusters go up to sqrt(n), as in sec_2015, but no further than this.
 MOST_NUMBER = 200
+#: Constrained base clusterings differ from k by so much with ``k_range=None``, as in section 5.3 of
+#: fast_csc_and_secrp_2017: from k - 5 to k + 4.
+FEWER, MORE = 5, 4
 
 
 class _EnsembleBase(RowClusterer):
@@ -169,7 +172,9 @@ class _EnsembleBase(RowClusterer):
                 )
             return [None] * self.n_base_clusterings
         asked = self.k_range
-        if asked is None:
+        if asked is None and takes(base.fit, "constraints"):
+            asked = (max(min(2, self.n_clusters), self.n_clusters - FEWER), self.n_clusters + MORE)
+        elif asked is None:
             asked = (self.n_clusters, max(self.n_clusters, min(int(np.sqrt(n_valid)), MOST_NUMBER)))
         self.k_range_ = drawn_range((int(asked[0]), int(asked[1])), self.n_clusters, n_valid)
         return draw_numbers(self.k_range_, self.n_base_clusterings, seed)
@@ -429,8 +434,10 @@ class Ensemble(_EnsembleBase):
         m.
     k_range : pair of int, optional
         Smallest and largest number of clusters of a base clustering; each draws its own. None: from `n_clusters` to the
-        square root of the number of rows, 200 at most; a base without ``n_clusters`` keeps to its own ways. Ranges
-        are lowered where there are few rows: no more than twice that root, see `k_range_`.
+        square root of the number of rows, 200 at most, as in sec_2015; for a constrained base from `n_clusters` - 5 to
+        `n_clusters` + 4, as in fast_csc_and_secrp_2017, for its constraints tell of k clusters; a base without
+        ``n_clusters`` keeps to its own ways. Ranges are lowered where there are few rows: no more than twice the root
+        of their number, see `k_range_`.
     sample_rate : float
         Share of the rows that each base clusterer sees, drawn anew for each; the others have no label in this base
         clustering.

@@ -232,6 +232,13 @@ def test_k_range(caplog):
     assert usenc().fit(BLOBS[:16]).k_range_ == (8, 8)
 
 
+def test_numbers_of_constrained_base_clusterings_are_near_k():
+    """Section 5.3 of fast_csc_and_secrp_2017: from k - 5 to k + 4."""
+    for k, expected in ((3, (2, 7)), (9, (4, 13)), (1, (1, 5))):
+        model = dc.Ensemble(k, base=dc.FastCSC(n_representatives=60), n_base_clusterings=2, random_state=0)
+        assert model.fit(BLOBS).k_range_ == expected
+
+
 @pytest.mark.parametrize(
     ("parameters", "error", "match"),
     [
