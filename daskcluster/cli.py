@@ -200,8 +200,8 @@ class _EstimatorOption:
     """An option that sets a parameter of an estimator; its default is the estimator's own."""
 
     flag: str
-    parameter: str
-    type: ParamType
+    parameter: str  # of a consensus inside the estimator: "consensus__" and its own
+    type: ParamType | None  # None for an option without a value, which means True
     help: str
     defaults: Mapping[str, Any]  # by algorithm; the others do not have the parameter
 
@@ -242,15 +242,16 @@ _ESTIMATOR_OPTIONS = (
     _EstimatorOption(
         "--predict-unsampled",
         "predict_unsampled",
-        click.BOOL,
-        "Rows that a base clusterer has not seen: what it predicts for them, not -1.",
+        None,
+        "With --algorithm ensemble: rows that a base clusterer has not seen get what it predicts, not -1.",
         {"ensemble": False},
     ),
     _EstimatorOption(
         "--k-range",
         "k_range",
         click.Tuple([_COUNT_FROM_1, _COUNT_FROM_1]),
-        "Clusters of a base clustering: fewest and most; for an ensemble by default K and the root of the rows.",
+        "Clusters of a base clustering: fewest and most; for an ensemble by default K and the root of the rows, "
+        "and K - 5 and K + 4 with --base fastcsc.",
         {"usenc": (20, 60), "ensemble": None},
     ),
     _EstimatorOption(
@@ -265,6 +266,20 @@ _ESTIMATOR_OPTIONS = (
         "consensus",
         click.Choice(["cut", "sec", "isec"]),
         "Consensus of an ensemble, by default cut.",
+        {"ensemble": None},
+    ),
+    _EstimatorOption(
+        "--consensus-components",
+        "consensus__n_components",
+        _COUNT_FROM_1,
+        "With --consensus sec: components of a random projection.",
+        {"ensemble": None},
+    ),
+    _EstimatorOption(
+        "--consensus-representatives",
+        "consensus__n_representatives",
+        _COUNT_FROM_1,
+        "With --consensus isec: rows to learn on; all by default.",
         {"ensemble": None},
     ),
     _EstimatorOption(
@@ -338,6 +353,8 @@ ALGORITHMS = {
     "kmeans": "KMeans",
 }
 CONSENSUS = {"cut": "BipartiteCut", "sec": "SEC", "isec": "ISEC"}
+#: Parameter of a consensus that an option sets -> the one that has it.
+CONSENSUS_PARAMETERS = {"n_components": "sec", "n_representatives": "isec"}
 
 
 def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -367,27 +384,37 @@ def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @functools.wraps(command)
     def wrapped(*, clusters: int, algorithm: str, storage: str | None, seed: int, **options: Any) -> Any:
-        parameters = {"n_clusters": clusters, "random_state": seed, "storage": storage}
+        parameters: dict[str, Any] = {"n_clusters": clusters, "random_state": seed, "storage": storage}
         for option in _ESTIMATOR_OPTIONS:
             value = options.pop(option.parameter)
             if value is None:
                 continue
             if algorithm not in option.defaults:
                 raise click.UsageError(f"{option.flag} does not apply to --algorithm {algorithm}")
+            inside = option.parameter.removeprefix("consensus__")
+            if inside != option.parameter:
+                _check_consensus_option(option.flag, inside, "--consensus", parameters.get("consensus", "cut"))
             parameters[option.parameter] = value
 
         def make_estimator(**more: Any) -> Any:
             from . import estimators
 
-            chosen: dict[str, Any] = dict(parameters)
+            chosen = {name: value for name, value in parameters.items() if "__" not in name}
             for name, classes in (("base", ALGORITHMS), ("consensus", CONSENSUS)):
                 if name in chosen:
                     chosen[name] = getattr(estimators, classes[chosen[name]])()
-            return getattr(estimators, ALGORITHMS[algorithm])(**chosen, **more)
+            made = getattr(estimators, ALGORITHMS[algorithm])(**chosen, **more)
+            return made.set_params(**{name: value for name, value in parameters.items() if "__" in name})
 
         return command(make_estimator=make_estimator, **options)
 
     return wrapped
+
+
+def _check_consensus_option(flag: str, parameter: str, method_flag: str, method: str) -> None:
+    """Refuse an option that sets a parameter which the chosen consensus does not have."""
+    if CONSENSUS_PARAMETERS[parameter] != method:
+        raise click.UsageError(f"{flag} does not apply to {method_flag} {method}")
 
 
 # What a user knows about rows. The command receives these as one argument, `constraints`.
@@ -396,7 +423,7 @@ _constraint_options = _combined(
         "--partial-labels",
         type=PATH,
         metavar="LABELS.zarr",
-        help="Known labels of the rows, -1 for unknown; with --algorithm fastcsc.",
+        help="Known labels of the rows, -1 for unknown; with --algorithm fastcsc, or an ensemble with --base fastcsc.",
     ),
     click.option(
         "--must-link",
@@ -447,17 +474,13 @@ def _read_pairs(option: str, path: str | None) -> tuple[Any, Any]:
         return None, None
     if not os.path.isfile(path):
         raise InputError(f"--{option}: no file at {path!r}")
-    try:
-        if path.endswith(".npy"):
+    if path.endswith(".npy"):
+        try:
             table = np.load(path, allow_pickle=False)
-        else:
-            with open(path, encoding="utf-8") as lines:
-                header = not _is_numbers(lines.readline())
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of an empty file, which is no pairs
-                table = np.loadtxt(path, delimiter=",", ndmin=2, skiprows=int(header))
-    except ValueError as error:
-        raise InputError(f"--{option}: {path!r} is no table of numbers: {error}") from error
+        except ValueError as error:
+            raise InputError(f"--{option}: {path!r} is no table of numbers: {error}") from error
+    else:
+        table = _read_csv(option, path)
     if table.size == 0:
         return None, None
     if table.ndim != 2 or table.shape[1] not in (2, 3) or table.dtype.kind not in "iuf":
@@ -468,9 +491,47 @@ def _read_pairs(option: str, path: str | None) -> tuple[Any, Any]:
     return table[:, :2], table[:, 2] if table.shape[1] == 3 else None
 
 
-def _is_numbers(line: str) -> bool:
+def _read_csv(option: str, path: str) -> Any:
+    """Read a csv file of two or three columns of numbers, with a line of names above them or none."""
+    import numpy as np
+
+    encoding = "utf-8-sig"  # utf-8, with the mark before it that some programs write
+    with open(path, encoding=encoding, errors="replace") as lines:
+        header = _is_header(lines.readline())
     try:
-        [float(cell) for cell in line.split(",") if line.strip()]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of an empty file, which is no pairs
+            table = np.loadtxt(path, delimiter=",", ndmin=2, skiprows=int(header), encoding=encoding)
+        if table.size == 0 or table.shape[1] in (2, 3):
+            return table
+        reason = ""
+    except ValueError as error:
+        reason = f": {error}"
+    with open(path, encoding=encoding, errors="replace") as lines:
+        width = 0
+        for number, line in enumerate(lines, 1):
+            cells = line.partition("#")[0].strip().split(",")
+            if cells == [""] or (number == 1 and header):
+                continue
+            width = width or len(cells)
+            if len(cells) not in (2, 3) or len(cells) != width or not all(map(_is_number, cells)):
+                raise InputError(
+                    f"--{option}: {path!r}, line {number}: expected two row numbers, and a weight or none, "
+                    f"separated by commas{' as on the lines above' if len(cells) != width else ''}, "
+                    f"got {line.rstrip()!r:.100}"
+                )
+    raise InputError(f"--{option}: {path!r} is no table of numbers{reason}")
+
+
+def _is_header(line: str) -> bool:
+    """Tell whether the first line of a csv file holds names: no cell begins as a number does."""
+    cells = [cell.strip() for cell in line.split(",")]
+    return len(cells) in (2, 3) and not any(cell[:1].isdigit() or cell[:1] in ("+", "-", ".") for cell in cells)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
     except ValueError:
         return False
     return True
@@ -491,6 +552,8 @@ def _click_option(option: _EstimatorOption) -> Callable[[Command], Command]:
         default = ", ".join(f"{value} with {name}" for name, value in values.items())
     else:
         default = "; ".join([*values.values(), f"{next(iter(option.defaults))} only"])
+    if option.type is None:
+        return click.option(option.flag, option.parameter, is_flag=True, default=None, help=option.help)
     metavar = {click.IntRange: "N", click.FloatRange: "X"}.get(type(option.type))
     return click.option(
         option.flag,
@@ -687,15 +750,26 @@ def _cluster_sizes(path: str) -> dict[str, int]:
     return {str(label): int(count) for label, count in zip(labels.tolist(), counts.tolist(), strict=True)}
 
 
-def _size_lines(sizes: Mapping[str, int]) -> list[tuple[str, str]]:
+def _size_lines(sizes: Mapping[str, int], estimator: Any) -> list[tuple[str, str]]:
     counts = sorted((count for label, count in sizes.items() if label != "-1"), reverse=True)
     shown = ", ".join(f"{count:,}" for count in counts[:20])
     if len(counts) > 20:
         shown += f" and {len(counts) - 20} more"
     lines = [("cluster sizes", shown)]
     if "-1" in sizes:
-        lines.append(("rows without label", f"{sizes['-1']:,} (NaN or infinity)"))
+        lines.append(("rows without label", f"{sizes['-1']:,} ({_reason(estimator)})"))
     return lines
+
+
+def _reason(estimator: Any) -> str:
+    """Say why an estimator, or the last step of a pipeline, leaves rows without a label."""
+    from .estimators import Ensemble
+    from .estimators.consensus import Consensus
+
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    if isinstance(last, Consensus):
+        return "no known label in any base clustering"
+    return "NaN or infinity, or no label in any base clustering" if isinstance(last, Ensemble) else "NaN or infinity"
 
 
 def _scores(true: Any, pred: Any) -> dict[str, float]:
@@ -965,13 +1039,16 @@ def fit(
     _check_outputs(overwrite, [rows], labels=labels, model=model, picture=picture)
     estimator = make_estimator(verbose=not quiet)
     if constraints is not None and not _takes_constraints(estimator):
-        raise click.UsageError("--partial-labels, --must-link and --cannot-link need --algorithm fastcsc")
+        raise click.UsageError(
+            "--partial-labels, --must-link and --cannot-link need --algorithm fastcsc, "
+            "or --algorithm ensemble with --base fastcsc"
+        )
     known = None if constraints is None else constraints(array.shape[0])
     with cluster.running(quiet=quiet, overwrite=overwrite):
         result = _fit(estimator, rows, labels, model, picture, scale, overwrite, quiet, known)
     result = {"command": "fit", "n_samples": array.shape[0], "n_features": array.shape[1], **result}
     lines = [("rows", f"{array.shape[0]:,} x {array.shape[1]}"), ("clusters", str(result["n_clusters"]))]
-    lines += _size_lines(result["cluster_sizes"]) if result["cluster_sizes"] is not None else []
+    lines += _size_lines(result["cluster_sizes"], estimator) if result["cluster_sizes"] is not None else []
     for kind, kept in (result["constraints"] or {}).items():
         lines.append((f"{kind.replace('_', '-')}s kept", f"{kept['kept']:.2%} of {kept['count']:,}"))
     lines += [("seconds", _seconds(result["seconds"])), *_memory(result, cluster)]
@@ -1081,13 +1158,13 @@ def consensus(
     from .io import open_rows, save_model, write_array
 
     own: dict[str, Any] = {}
-    for flag, name, value, only in (
-        ("--components", "n_components", components, "sec"),
-        ("--representatives", "n_representatives", representatives, "isec"),
+    for flag, name, value in (
+        ("--components", "n_components", components),
+        ("--representatives", "n_representatives", representatives),
     ):
-        if value is not None and method != only:
-            raise click.UsageError(f"{flag} does not apply to --method {method}")
-        own |= {} if value is None else {name: value}
+        if value is not None:
+            _check_consensus_option(flag, name, "--method", method)
+            own[name] = value
     array = open_rows(base)
     _check_outputs(overwrite, [base], labels=labels, agreement=agreement, model=model)
     estimator = getattr(estimators, CONSENSUS[method])(
@@ -1110,8 +1187,11 @@ def consensus(
     result |= {"class": about["class"], "parameters": about["parameters"], "n_clusters": int(estimator.n_clusters_)}
     result |= {"cluster_sizes": sizes, "seconds": time.perf_counter() - start}
     result |= {"labels": labels, "agreement": agreement, "model": model}
-    lines = [("base clusterings", f"{array.shape[1]} of {array.shape[0]:,} rows"), ("clusters", str(len(sizes)))]
-    lines += [*_size_lines(sizes), ("seconds", _seconds(result["seconds"])), *_memory(result, cluster)]
+    lines = [
+        ("base clusterings", f"{array.shape[1]} of {array.shape[0]:,} rows"),
+        ("clusters", str(result["n_clusters"])),
+    ]
+    lines += [*_size_lines(sizes, estimator), ("seconds", _seconds(result["seconds"])), *_memory(result, cluster)]
     lines += [(name, str(result[name])) for name in ("labels", "agreement", "model") if result[name] is not None]
     _show(result, as_json, f"consensus of {base}", lines)
 
@@ -1138,7 +1218,7 @@ def predict(rows: str, model: str, labels: str, cluster: _Cluster, overwrite: bo
         sizes = _cluster_sizes(labels)
     result: dict[str, Any] = {"command": "predict", "n_samples": array.shape[0], "cluster_sizes": sizes}
     result |= {"seconds": time.perf_counter() - start, "labels": labels}
-    lines = [("rows", f"{array.shape[0]:,}"), *_size_lines(sizes), ("seconds", _seconds(result["seconds"]))]
+    lines = [("rows", f"{array.shape[0]:,}"), *_size_lines(sizes, loaded), ("seconds", _seconds(result["seconds"]))]
     lines += [*_memory(result, cluster), ("labels", labels)]
     _show(result, as_json, f"labels of {rows}", lines)
 
@@ -1354,7 +1434,9 @@ def demo(
     shape = open_rows(rows).shape
     result = {"command": "demo", "rows": rows, "n_samples": shape[0], "n_features": shape[1], **result}
     lines = [("rows", f"{shape[0]:,} x {shape[1]} in {rows}"), ("clusters", str(result["n_clusters"]))]
-    lines += _size_lines(result["cluster_sizes"]) if result["scores"] is None else _score_lines(result["scores"])
+    lines += (
+        _size_lines(result["cluster_sizes"], estimator) if result["scores"] is None else _score_lines(result["scores"])
+    )
     lines += [("clustering", _seconds(result["seconds"])), *_memory(result, cluster)]
     lines += [(name, result[name]) for name in ("labels", "model", "picture") if result[name] is not None]
     _show(result, as_json, "daskcluster demo", lines)

@@ -10,6 +10,7 @@ import numpy as np
 
 __all__ = [
     "check_dense",
+    "check_flag",
     "check_integer",
     "check_n_features",
     "check_option",
@@ -45,6 +46,13 @@ def check_real(name: str, value: Any, minimum: float) -> float:
     return float(value)
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """True or False; raises TypeError."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def check_option(name: str, value: Any, options: Collection[str]) -> str:
     """One of the named options; raises ValueError."""
     if not isinstance(value, str) or value not in options:
@@ -63,8 +71,14 @@ def check_seed(name: str, value: Any) -> None:
     check_integer(name, value, 0)
 
 
-def check_dense(X: Any) -> None:
+def check_dense(X: Any, *, fill: str = "NaN") -> None:
     """Reject sparse and masked arrays, alone or as chunks of a dask array.
+
+    Parameters
+    ----------
+    X : array
+    fill : {"NaN", "-1"}
+        What stands for no value there.
 
     Raises
     ------
@@ -77,9 +91,10 @@ def check_dense(X: Any) -> None:
     if hasattr(content, "todense"):
         raise TypeError(f"X must be dense, got sparse data ({type(content).__name__}); convert it, as with X.todense()")
     if isinstance(content, np.ma.MaskedArray):
+        advice = ", and pass missing='label'" if fill == "NaN" else ""
         raise ValueError(
-            "X must not be a masked array: fill it with NaN, as with numpy.ma.filled or dask.array.ma.filled, "
-            "and pass missing='label'"
+            f"X must not be a masked array: fill it with {fill}, as with numpy.ma.filled or "
+            f"dask.array.ma.filled{advice}"
         )
 
 

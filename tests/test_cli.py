@@ -118,15 +118,20 @@ def test_tables_of_the_command_line_agree_with_the_package():
     assert [name.replace("-", "_") for name in cli.DATASETS] == [
         name.removeprefix("make_") for name in datasets.__all__ if name.startswith("make_")
     ]
+    own = [option for option in cli._ESTIMATOR_OPTIONS if "__" not in option.parameter]
     for algorithm, name in cli.ALGORITHMS.items():
         parameters = inspect.signature(getattr(estimators, name)).parameters
-        for option in cli._ESTIMATOR_OPTIONS:
+        for option in own:
             if algorithm in option.defaults:
                 assert parameters[option.parameter].default == option.defaults[algorithm], option.flag
             else:
                 assert option.parameter not in parameters, option.flag
-        offered = {option.parameter for option in cli._ESTIMATOR_OPTIONS if algorithm in option.defaults}
+        offered = {option.parameter for option in own if algorithm in option.defaults}
         assert offered | {"n_clusters", "random_state", "storage", "verbose"} == set(parameters)
+    inside = [option.parameter for option in cli._ESTIMATOR_OPTIONS if option not in own]
+    assert inside == [f"consensus__{parameter}" for parameter in cli.CONSENSUS_PARAMETERS]
+    for parameter, method in cli.CONSENSUS_PARAMETERS.items():
+        assert parameter in inspect.signature(getattr(estimators, cli.CONSENSUS[method])).parameters
 
 
 def test_choices_agree_with_the_estimators():

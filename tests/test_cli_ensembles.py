@@ -41,7 +41,9 @@ def result_of(*arguments):
     [
         ["--algorithm", "usenc", "--base-clusterings", 4, "--representatives", 50, "--k-range", 4, 8],
         ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "sec", "--base-clusterings", 4],
-        ["--algorithm", "ensemble", "--sample-rate", 0.5, "--base", "kmeans"],
+        ["--algorithm", "ensemble", "--sample-rate", 0.5, "--base", "kmeans", "--predict-unsampled"],
+        ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "sec", "--consensus-components", 40],
+        ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "isec", "--consensus-representatives", 99],
     ],
     ids=str,
 )
@@ -49,6 +51,12 @@ def test_fit_and_predict(folder, options):
     found = result_of("fit", "X.zarr", "-k", 3, *options, "--labels", "labels.zarr", "--model", "model.zarr")
     assert found["n_clusters"] == 3
     assert dc.metrics.clustering_accuracy("y.zarr", "labels.zarr") > 0.95
+    assert min(zarr.open_array("labels.zarr")) == 0
+    model = dc.load_model("model.zarr")
+    if "--consensus-components" in options:
+        assert (model.consensus.n_components, model.consensus_.cluster_centers_.shape) == (40, (3, 40))
+    if "--consensus-representatives" in options:
+        assert (model.consensus.n_representatives, model.consensus_.embedding_.shape) == (99, (99, 3))
     assert result_of("predict", "X.zarr", "--model", "model.zarr", "--labels", "again.zarr")["n_samples"] == 400
     assert dc.metrics.clustering_accuracy("labels.zarr", "again.zarr") > 0.95
     assert result_of("plan", "X.zarr", "-k", 3, *options)["tasks"] > 0
@@ -85,10 +93,55 @@ def test_consensus(folder, options):
     assert run("consensus", "base.zarr", "-k", 3, "--labels", "labels.zarr").exit_code != 0  # it exists
 
 
-def test_text_output(folder):
-    done = run("consensus", "base.zarr", "-k", 3, "--labels", "labels.zarr", "--quiet")
+def lines_of(*arguments):
+    done = run(*arguments, "--quiet")
     assert done.exit_code == 0, done.output
-    assert "5 of 400 rows" in done.output
+    found = (line.split("  ", 1) for line in done.output.splitlines() if not line.startswith("Warning"))
+    return {name: value.strip() for name, value in found}
+
+
+@pytest.mark.filterwarnings("ignore:.* rows have no label")
+def test_text_output(folder):
+    base = zarr.open_array("base.zarr", mode="r+")
+    base[:20] = -1
+    about = lines_of("consensus", "base.zarr", "-k", 3, "--labels", "labels.zarr", "--model", "model.zarr")
+    assert about["base clusterings"] == "5 of 400 rows"
+    assert about["clusters"] == "3"
+    assert about["rows without label"] == "20 (no known label in any base clustering)"
+    about = lines_of("predict", "base.zarr", "--model", "model.zarr", "--labels", "again.zarr")
+    assert about["rows without label"] == "20 (no known label in any base clustering)"
+    sampled = ["--algorithm", "ensemble", "--base", "kmeans", "--base-clusterings", 2, "--sample-rate", 0.3]
+    about = lines_of("fit", "X.zarr", "-k", 3, *sampled, "--labels", "sampled.zarr")
+    assert about["rows without label"].endswith("(NaN or infinity, or no label in any base clustering)")
+    assert about["clusters"] == "3"
+
+
+def test_storage_of_other_partial_labels_is_refused(folder):
+    y = np.full(400, -1)
+    y[::10] = zarr.open_array("y.zarr")[::10]
+    known = zarr.create_array("known.zarr", data=y, chunks=(100,))
+    ensemble = ["--algorithm", "ensemble", "--base", "fastcsc", "--base-clusterings", 1, "--storage", "run"]
+    fit = [
+        "fit",
+        "X.zarr",
+        "-k",
+        3,
+        *ensemble,
+        "--partial-labels",
+        "known.zarr",
+        "--labels",
+        "labels.zarr",
+        "--overwrite",
+    ]
+    result_of(*fit)
+    result_of(*fit)
+    known[7] = 2
+    done = run(*fit, "--quiet")
+    assert done.exit_code == 2
+    assert "made from other data" in done.output
+
+
+ENSEMBLE = ["fit", "X.zarr", "-k", 3, "--algorithm", "ensemble", "--labels", "o.zarr"]
 
 
 @pytest.mark.parametrize(
@@ -98,6 +151,12 @@ def test_text_output(folder):
         (["consensus", "X.zarr", "-k", 3, "--labels", "o.zarr"], "whole numbers"),
         (["consensus", "none.zarr", "-k", 3, "--labels", "o.zarr"], "none.zarr"),
         (["fit", "X.zarr", "-k", 3, "--base", "kmeans", "--labels", "o.zarr"], "--base does not apply"),
+        (
+            ["fit", "X.zarr", "-k", 3, "--consensus-components", 9, "--labels", "o.zarr"],
+            "does not apply to --algorithm",
+        ),
+        ([*ENSEMBLE, "--consensus-components", 9], "--consensus-components does not apply to --consensus cut"),
+        ([*ENSEMBLE, "--consensus", "sec", "--consensus-representatives", 9], "does not apply to --consensus sec"),
         (["fit", "X.zarr", "-k", 3, "--algorithm", "usenc", "--k-range", 5, 2, "--labels", "o.zarr"], "k_range"),
     ],
 )

@@ -14,6 +14,9 @@ from ..kernels.disjoint_set import component_roots, merge_in_order
 
 __all__ = ["Contradiction", "close_pairs", "find_components", "find_contradictions"]
 
+#: Rows at either end of a chain that its text names.
+END_ROWS = 4
+
 Rows = NDArray[np.int64]
 #: first (m,), second (m,), weights (m,).
 Triple = tuple[Rows, Rows, NDArray[np.float64]]
@@ -26,13 +29,17 @@ class Contradiction:
     Attributes
     ----------
     chain : tuple of int
-        The rows of the shortest chain; the cannot-link is between its ends.
+        The rows of the shortest chain; the cannot-link is between its ends. The text leaves out the middle of a long
+        one.
     """
 
     chain: tuple[int, ...]
 
     def __str__(self) -> str:
-        links = " - ".join(map(str, self.chain))
+        named = [str(row) for row in self.chain]
+        if len(named) > 2 * END_ROWS + 1:
+            named[END_ROWS:-END_ROWS] = [f"... {len(named) - 2 * END_ROWS} rows ..."]
+        links = " - ".join(named)
         return f"rows {self.chain[0]} and {self.chain[-1]} cannot link, but the chain of must-links {links} joins them"
 
 

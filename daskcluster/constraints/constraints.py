@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from numbers import Number, Real
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from ..io.zarr import open_dask
 from ..pipeline.rows import Rows, check_rows, is_chunked
 from ..runtime.execution import compute, map_rows, map_to_objects
+from ..validation import check_integer
 from .closure import Contradiction, close_pairs, find_components, find_contradictions
 
 if TYPE_CHECKING:
@@ -22,6 +24,10 @@ __all__ = ["Constraints", "Links", "RowConstraints", "open_column"]
 
 #: `to_sparse` makes at most so many entries.
 MOST_ENTRIES = 2**26
+#: The least weight: weights of rows are float32, in which smaller ones lose their digits or are 0.
+LEAST_WEIGHT = float(np.finfo(np.float32).tiny)
+#: Row numbers and labels are int64.
+MOST_ROWS = 2**63
 
 
 @dataclass(frozen=True)
@@ -141,10 +147,11 @@ class Constraints:
         Parameters
         ----------
         y : (n,) NumPy array, dask array, zarr.Array or path of one
-            Labels of any integer values from 0 up; -1 or NaN for unknown. A chunked one is read block by block, when
-            a fit needs it.
+            Labels of any integer values from 0 up; -1 or NaN for unknown, as are the masked entries of a masked array.
+            A chunked one is read block by block, when a fit needs it.
         weight : number or (n,) array, optional
-            Confidence of each label, in (0, 1]; a pair's weight is the product of its rows'. 1 by default.
+            Confidence of each label, in (0, 1]; a pair's weight is the product of its rows'. 1 by default. What stands
+            at rows without a label is not looked at.
 
         Returns
         -------
@@ -153,8 +160,9 @@ class Constraints:
         Raises
         ------
         ValueError
-            If a label is no whole number from -1 up, a weight is not in (0, 1], or a shape does not fit. For chunked
-            labels the values are checked by the first pass of a fit.
+            If a label is no whole number from -1 up, the weight of one is not in (0, 1] (or below 1.2e-38, where
+            float32 ends), or a shape does not fit. If one of the two is chunked, what it holds is checked when it is
+            read.
 
         Notes
         -----
@@ -165,9 +173,11 @@ class Constraints:
         if labels.dtype.kind not in "biuf":
             raise ValueError(f"Unknown label type: y must hold whole numbers, -1 for unknown, got dtype {labels.dtype}")
         if isinstance(labels, np.ndarray):
-            _check_labels(labels, 0)
+            check_labels(labels, 0)
         if weight is not None:
-            weight = _check_confidence(weight, len(labels))
+            weight = _open_confidence(weight, len(labels))
+            if isinstance(labels, np.ndarray) and isinstance(weight, np.ndarray):
+                check_weights(weight, 0, known_labels(labels))
         return cls(labels=labels, weight=weight, n_samples=len(labels))
 
     @classmethod
@@ -186,7 +196,7 @@ class Constraints:
         must_link, cannot_link : (m, 2) array-like of integers, optional
             Numbers of rows. Either order; a pair given twice counts once, with the larger weight.
         must_link_weight, cannot_link_weight : number or (m,) array-like, optional
-            Trust in each pair, in (0, 1]; 1 by default.
+            Trust in each pair, in (0, 1], at least 1.2e-38; 1 by default.
         n_samples : int, optional
             Rows of the input; row numbers are checked against it here, else in `fit`.
 
@@ -199,14 +209,16 @@ class Constraints:
         ValueError
             If a pair links a row to itself, a row number is out of range, a weight is not in (0, 1], or a shape does
             not fit.
+        TypeError
+            If `n_samples` is no integer.
         """
-        if n_samples is not None and (isinstance(n_samples, bool) or int(n_samples) != n_samples or n_samples < 1):
-            raise ValueError(f"n_samples must be an integer >= 1, got {n_samples!r}")
+        if n_samples is not None:
+            n_samples = check_integer("n_samples", n_samples, 1)
         must = _check_links("must_link", must_link, must_link_weight)
         cannot = _check_links("cannot_link", cannot_link, cannot_link_weight)
-        made = cls(must=must, cannot=cannot, n_samples=None if n_samples is None else int(n_samples))
+        made = cls(must=must, cannot=cannot, n_samples=n_samples)
         if n_samples is not None:
-            made._check_range(int(n_samples))
+            made._check_range(n_samples)
         return made
 
     @property
@@ -319,7 +331,7 @@ class Constraints:
         Parameters
         ----------
         n_samples : int, optional
-            n, for pairs made without it; by default the largest row number + 1.
+            n, for pairs made without it; by default the largest row number + 1. Other constraints know it.
 
         Returns
         -------
@@ -330,13 +342,16 @@ class Constraints:
         Raises
         ------
         ValueError
-            If the matrix would have more than 2**26 entries: labels of thousands of rows make as many pairs.
+            If the matrix would have more than 2**26 entries: labels of thousands of rows make as many pairs; if a pair
+            names a row from n up, or the constraints were made for another number of rows.
         """
         import sparse
 
+        if n_samples is not None:
+            self.check_n_rows(check_integer("n_samples", n_samples, 1), "n_samples")
         must, cannot = self._expanded()
-        n = n_samples or self.n_samples or int(max([0, *(links.second.max() + 1 for links in (must, cannot) if links)]))
-        self._check_range(n)
+        named = max([0, *(int(links.second.max()) + 1 for links in (must, cannot) if len(links))])
+        n = n_samples or self.n_samples or named
         first = np.concatenate([must.first, cannot.first])
         second = np.concatenate([must.second, cannot.second])
         data = np.concatenate([must.weights, -cannot.weights])
@@ -374,10 +389,7 @@ class Constraints:
         Chunked labels are read once, to find their classes.
         """
         n = rows.n_samples
-        if self.n_samples is not None and self.n_samples != n:
-            what = "y must have" if self.labels is not None else "constraints must have been made for"
-            raise ValueError(f"{what} one entry for each of the {n} rows of X, got {self.n_samples}")
-        self._check_range(n)
+        self.check_n_rows(n, "X")
         digest = hashlib.blake2b(digest_size=16)
         if self.labels is None:
             if fingerprint:
@@ -405,9 +417,31 @@ class Constraints:
             digest.update(part["digest"])
         codes = map_rows(_codes_of_block, labels, name="dc-codes", columns=None, dtype=np.int32, classes=classes)
         if confidences is not None:
-            confidences = confidences.astype(np.float32)
+            confidences = map_rows(_narrow_block, confidences, name="dc-weights", columns=None, dtype=np.float32)
         fingerprinted = digest.hexdigest() if fingerprint else ""
         return RowConstraints(codes, confidences, len(classes), self._must, self._cannot, fingerprinted)
+
+    def check_n_rows(self, n_samples: int, of: str) -> None:
+        """Check that the constraints can belong to so many rows of something.
+
+        Raises
+        ------
+        ValueError
+            If they were made for another number, or a pair names a row that is not there.
+        """
+        if self.n_samples is not None and self.n_samples != n_samples:
+            if of == "n_samples":
+                raise ValueError(
+                    f"n_samples must be {self.n_samples}, the rows that the constraints were made for, got {n_samples}"
+                )
+            if self.labels is not None:
+                raise ValueError(
+                    f"y must have one entry for each of the {n_samples} rows of {of}, got {self.n_samples}"
+                )
+            raise ValueError(
+                f"constraints must have been made for the {n_samples} rows of {of}, got n_samples={self.n_samples}"
+            )
+        self._check_range(n_samples)
 
     def _check_range(self, n_samples: int) -> None:
         for name, links in (("must_link", self._must), ("cannot_link", self._cannot)):
@@ -418,13 +452,14 @@ class Constraints:
 
     def _labels_in_memory(self) -> NDArray[np.int64]:
         labels = self.labels if isinstance(self.labels, np.ndarray) else compute(self.labels)[0]
-        _check_labels(labels, 0)
-        return np.where(_known(labels), labels, -1).astype(np.int64)
+        check_labels(labels, 0)
+        return whole_labels(labels)
 
-    def _confidences_in_memory(self) -> NDArray[np.float64]:
+    def _confidences_in_memory(self, known: NDArray[np.bool_]) -> NDArray[np.float64]:
         weight = compute(self.weight)[0] if isinstance(self.weight, da.Array) else self.weight
-        full = np.float64(1) if weight is None else np.asarray(weight, np.float64)
-        return np.broadcast_to(full, (self.n_samples or 0,))
+        full = np.broadcast_to(np.asarray(1.0 if weight is None else weight, np.float64), known.shape)
+        check_weights(full, 0, known)
+        return full
 
     def _expanded(self) -> tuple[Links, Links]:
         """All pairs, those of labels too."""
@@ -436,7 +471,7 @@ class Constraints:
             raise ValueError(f"{len(rows)} labelled rows make {len(rows) ** 2} entries, more than {MOST_ENTRIES}")
         a, b = np.triu_indices(len(rows), 1)
         first, second = rows[a], rows[b]
-        confidences = self._confidences_in_memory()
+        confidences = self._confidences_in_memory(labels >= 0)
         weights = confidences[first] * confidences[second]
         same = labels[first] == labels[second]
         return (
@@ -450,46 +485,95 @@ _NO_LINKS = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 def _check_links(name: str, pairs: Any, weight: Any) -> Links:
     """Links of given pairs: smaller row first, sorted, each once with its largest weight."""
-    array = np.empty((0, 2), np.int64) if pairs is None else np.asarray(pairs)
-    weights = np.asarray(1.0 if weight is None else weight, np.float64)
+    array = np.empty((0, 2), np.int64) if pairs is None else _in_memory(name, pairs, "be pairs of rows, shape (m, 2)")
+    weights = np.ones(()) if weight is None else _in_memory(f"{name}_weight", weight, "be numbers")
+    if weights.dtype.kind not in "biuf":
+        raise ValueError(f"{name}_weight must hold numbers, got {weight!r:.100}")
     if array.size == 0:
         if weights.size > 1:
             raise ValueError(f"{name}_weight must have one entry a pair, got {weights.size} for no pairs")
         return _NO_LINKS
     if array.ndim != 2 or array.shape[1] != 2:
         raise ValueError(f"{name} must be pairs of rows, shape (m, 2), got shape {array.shape}")
-    if array.dtype.kind not in "iu":
-        whole = array.dtype.kind == "f" and bool(np.isfinite(array).all()) and bool((array == np.floor(array)).all())
-        if not whole:
-            raise ValueError(f"{name} must hold row numbers, got dtype {array.dtype}")
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must hold row numbers, got dtype {array.dtype}")
+
+    def refuse(bad: NDArray[np.bool_], what: str) -> None:
+        if bad.any():
+            first, second = array[np.argmax(bad if bad.ndim == 1 else bad.any(axis=1))].tolist()
+            raise ValueError(f"{name} must {what}, got the pair ({first}, {second})")
+
+    if array.dtype.kind == "f":
+        refuse(~np.isfinite(array) | (array != np.floor(array)), "hold row numbers")
+    refuse(array < 0, "name rows from 0 up")
+    refuse(array >= MOST_ROWS, "name rows below 2**63")
     array = array.astype(np.int64)
-    if array.min() < 0:
-        bad = array[np.argmax((array < 0).any(axis=1))].tolist()
-        raise ValueError(f"{name} must name rows from 0 up, got the pair {tuple(bad)}")
-    own = array[:, 0] == array[:, 1]
-    if own.any():
-        raise ValueError(f"{name} must not link a row to itself, got the pair {tuple(array[np.argmax(own)].tolist())}")
+    refuse(array[:, 0] == array[:, 1], "not link a row to itself")
     if weights.ndim == 0:
         weights = np.full(len(array), weights)
     if weights.shape != (len(array),):
         raise ValueError(f"{name}_weight must be one number or have shape ({len(array)},), got shape {weights.shape}")
-    _check_weights(f"{name}_weight", weights)
+    check_weights(weights, 0, name=f"{name}_weight", of="place")
     first, second = array.min(axis=1), array.max(axis=1)
     order = np.lexsort((second, first))
-    first, second, weights = first[order], second[order], weights[order]
+    first, second, weights = first[order], second[order], weights[order].astype(np.float64)
     starts = np.flatnonzero(np.r_[True, (np.diff(first) != 0) | (np.diff(second) != 0)])
     return Links(first[starts], second[starts], np.maximum.reduceat(weights, starts))
 
 
-def _check_weights(name: str, weights: NDArray[Any]) -> None:
-    bad = ~((weights > 0) & (weights <= 1))
+def _in_memory(name: str, values: Any, wanted: str) -> NDArray[Any]:
+    """A small array as it was given, without a mask."""
+    if isinstance(values, da.Array):
+        values = compute(values)[0]
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must {wanted}, without masked entries")
+    return _as_array(name, values, wanted)
+
+
+def _as_array(name: str, values: Any, wanted: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # lists of different lengths
+        raise ValueError(f"{name} must {wanted}, got {values!r:.100}: {error}") from error
+
+
+def check_weights(
+    weights: NDArray[Any],
+    first_row: int,
+    known: NDArray[np.bool_] | None = None,
+    *,
+    name: str = "weight",
+    of: str = "row",
+) -> None:
+    """Check weights (n,), of rows that follow each other or of pairs; those of rows without a label do not count.
+
+    Raises
+    ------
+    ValueError
+        Naming the first bad one and its row.
+    """
+    numbers = np.asarray(weights, np.float64)
+    bad = ~((numbers >= LEAST_WEIGHT) & (numbers <= 1))
+    if known is not None:
+        bad &= known
     if bad.any():
-        raise ValueError(f"{name} must be above 0 and at most 1, got {weights[np.argmax(bad)]} at place {bad.argmax()}")
+        place = int(np.argmax(bad))
+        raise ValueError(f"{_bad_weight(name, numbers[place])} at {of} {first_row + place}")
 
 
-def _check_confidence(weight: Any, n_samples: int) -> Any:
-    if not is_chunked(weight) and np.ndim(weight) == 0:
-        _check_weights("weight", np.array([weight], np.float64))
+def _bad_weight(name: str, value: Any) -> str:
+    least = f"at least {LEAST_WEIGHT:.2g}" if 0 < value < LEAST_WEIGHT else "above 0"
+    return f"{name} must be {least} and at most 1, got {value}"
+
+
+def _open_confidence(weight: Any, n_samples: int) -> Any:
+    if isinstance(weight, np.ndarray) and weight.ndim == 0:
+        weight = weight.item()
+    if isinstance(weight, Number):
+        if not isinstance(weight, Real):
+            raise ValueError(f"weight must hold numbers, got {weight!r}")
+        if not LEAST_WEIGHT <= float(weight) <= 1:
+            raise ValueError(_bad_weight("weight", weight))
         return float(weight)
     column = open_column("weight", weight)
     if column.dtype.kind not in "biuf":
@@ -498,19 +582,26 @@ def _check_confidence(weight: Any, n_samples: int) -> Any:
         raise ValueError(
             f"weight must be one number or have one entry for each of the {n_samples} labels, got {len(column)}"
         )
-    if isinstance(column, np.ndarray):
-        _check_weights("weight", column)
     return column
 
 
 def open_column(name: str, values: Any) -> NDArray[Any] | da.Array:
-    """Labels or weights as one array (n,) of known length; a table of one column is one."""
+    """Labels or weights as one array (n,) of known length; a table of one column is one.
+
+    What a mask hides is -1, or NaN among floats: unknown.
+    """
     if hasattr(values, "to_dask_array"):
         values = values.to_dask_array()
     elif is_chunked(values) and not isinstance(values, da.Array):
         values = open_dask(values)
-    if not isinstance(values, da.Array):
-        values = np.asarray(values)
+    if isinstance(values, da.Array):
+        if isinstance(values._meta, np.ma.MaskedArray):
+            filled = _fill_masked(np.ma.empty(0, values.dtype))
+            values = values.map_blocks(_fill_masked, dtype=filled.dtype, meta=filled)
+    elif np.ma.isMaskedArray(values):
+        values = _fill_masked(values)
+    else:
+        values = _as_array(name, values, "have one entry a row, shape (n,)")
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
@@ -520,23 +611,48 @@ def open_column(name: str, values: Any) -> NDArray[Any] | da.Array:
     return values
 
 
+def _fill_masked(values: Any) -> NDArray[Any]:
+    """A masked array with -1 or NaN where it is masked; integers in a dtype that has a -1."""
+    kind = values.dtype.kind
+    if kind == "f":
+        return np.asarray(np.ma.filled(values, np.nan))
+    if kind in "bu":
+        values = values.astype(np.int64)
+    return np.asarray(np.ma.filled(values, -1)) if kind in "biu" else np.asarray(values)
+
+
 def _in_chunks(values: NDArray[Any] | da.Array, chunks: tuple[int, ...]) -> da.Array:
     if isinstance(values, np.ndarray):
         return da.from_array(values, chunks=(chunks,), name=False)
     return values.rechunk((chunks,), method="tasks")
 
 
-def _known(labels: NDArray[Any]) -> NDArray[np.bool_]:
+def known_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
     """Which labels are known: NaN and -1 are not."""
     return ~np.isnan(labels) & (labels != -1) if labels.dtype.kind == "f" else labels != -1
 
 
-def _check_labels(labels: NDArray[Any], first_row: int) -> None:
-    known = _known(labels)
-    bad = known & (labels < 0)
+def whole_labels(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Checked labels as int64, -1 for unknown."""
+    return np.where(known_labels(labels), labels, -1).astype(np.int64)
+
+
+def check_labels(labels: NDArray[Any], first_row: int) -> None:
+    """Check partial labels (n,) of rows that follow each other.
+
+    Raises
+    ------
+    ValueError
+        Naming the first bad one and its row.
+    """
     if labels.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):
-            bad |= known & ~(np.isfinite(labels) & (labels == np.floor(labels)) & (np.abs(labels) < 2**53))
+        with np.errstate(over="ignore"):  # of long doubles
+            numbers = labels.astype(np.float64)
+        bad = known_labels(labels) & ~((numbers >= 0) & (numbers == np.floor(numbers)) & (numbers < 2**53))
+    elif labels.dtype.kind == "u":
+        bad = labels >= MOST_ROWS
+    else:
+        bad = labels < -1 if labels.dtype.kind == "i" else np.zeros(len(labels), np.bool_)
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(
@@ -550,19 +666,24 @@ def _classes_of_block(
 ) -> dict[str, Any]:
     """Distinct labels of a block (n, 1), checked."""
     block = block[:, 0]
-    _check_labels(block, number * size)
-    known = _known(block)
+    check_labels(block, number * size)
+    known = known_labels(block)
     digest = hashlib.blake2b(digest_size=16)
     if weights is not None:
-        _check_weights("weight", weights[known, 0])
+        check_weights(weights[:, 0], number * size, known)
     if hashed:
-        digest.update(np.where(known, block, -1).astype(np.int64).tobytes())
-        digest.update(b"" if weights is None else weights.astype(np.float32).tobytes())
+        digest.update(whole_labels(block).tobytes())
+        digest.update(b"" if weights is None else np.where(known, _narrow_block(weights[:, 0]), 0).tobytes())
     return {"classes": np.unique(block[known]).astype(np.int64), "digest": digest.digest()}
 
 
+def _narrow_block(weights: NDArray[Any]) -> NDArray[np.float32]:
+    """Weights as float32; 1 instead of what is no weight, which only rows without a label have."""
+    return np.where((weights > 0) & (weights <= 1), weights, 1).astype(np.float32)
+
+
 def _codes_of_block(block: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.int32]:
-    known = _known(block)
+    known = known_labels(block)
     codes = np.full(len(block), -1, np.int32)
     codes[known] = np.searchsorted(classes, block[known].astype(np.int64))
     return codes

@@ -330,6 +330,15 @@ class SampledLayers:
     column_scales: Matrix
     maps: Matrix | None = None
 
+    @property
+    def n_constrained(self) -> int:
+        """Sampled rows that a constraint names: without any, layers 2 and 3 know nothing."""
+        named = self.codes >= 0
+        for pairs in (self.must, self.cannot):
+            if pairs is not None:
+                named = named | (np.asarray((pairs != 0).sum(axis=0)).ravel() > 0)
+        return int(named.sum())
+
     def rows_of(
         self, block: NDArray[Any], start: int, codes: NDArray[np.int32], confidences: NDArray[np.float32]
     ) -> Iterator[Matrix]:

@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..runtime.execution import compute, map_to_objects
-from .constraints import Constraints, Links, open_column
+from .constraints import Constraints, Links, check_labels, check_weights, open_column, whole_labels
 
 __all__ = ["Satisfaction", "measure_satisfaction"]
+
+#: Rows of a block of labels in memory.
+BLOCK_ROWS = 2**17
 
 
 @dataclass(frozen=True)
@@ -40,18 +43,18 @@ def measure_satisfaction(constraints: Constraints, labels: Any) -> Satisfaction:
     ----------
     constraints : Constraints
     labels : (n,) array-like, dask array, zarr.Array or path
-        -1 for rows without a label: their constraints do not count.
+        -1, or masked, for rows without a label: their constraints do not count.
 
     Raises
     ------
     ValueError
-        If the number of labels is not that of the rows.
+        If the number of labels is not that of the rows, or chunked partial labels or weights hold what is none.
 
     Notes
     -----
     For constraints from labels the pairs are counted in closed form from the table of classes and labels, in one pass
-    of both: with W the sum of w over a set and S that of w**2, its pairs weigh (W**2 - S) / 2. For pairs only the
-    labels of the named rows are gathered.
+    of both, block by block: with W the sum of w over a set and S that of w**2, its pairs weigh (W**2 - S) / 2. For
+    pairs only the labels of the named rows are gathered.
     """
     found = open_column("labels", labels)
     if found.dtype.kind not in "biu":
@@ -97,26 +100,23 @@ def _kept(links: Links, named: NDArray[np.int64], at: NDArray[Any], *, together:
 def _from_classes(constraints: Constraints, labels: NDArray[Any] | da.Array) -> Satisfaction:
     """Closed form: only the sums of weights over each pair of class and label are needed."""
     known: Any = constraints.labels
-    weight: Any = constraints.weight
-    if isinstance(known, np.ndarray) and isinstance(labels, np.ndarray) and not isinstance(weight, da.Array):
-        weights = None if weight is None else np.broadcast_to(np.asarray(weight, np.float64), known.shape)
-        parts = [_table_of_block(np.stack([known_or_not(known), labels], axis=1), 0, weights)]
-    else:
-        chunks = labels.chunks if isinstance(labels, da.Array) else None
-        if chunks is None:
-            chunks = known.chunks if isinstance(known, da.Array) else weight.chunks
-        known, labels = (_chunked(values, chunks) for values in (known, labels))
-        weights = None if weight is None else _chunked(np.broadcast_to(weight, known.shape), chunks)
-        both = da.map_blocks(
-            _both_columns,
-            known,
-            labels,
-            dtype=np.int64,
-            meta=np.empty((0, 0), np.int64),
-            new_axis=1,
-            chunks=(chunks[0], (2,)),
-        )
-        parts = list(compute(map_to_objects(_table_of_block, both, name="dc-satisfied", weights=weights))[0])
+    weight: Any = constraints.weight if np.ndim(constraints.weight) else None  # shares do not depend on a common one
+    chunked = [part for part in (labels, known, weight) if isinstance(part, da.Array)]
+    chunks = chunked[0].chunks if chunked else (BLOCK_ROWS,)
+    known, labels = (_chunked(values, chunks) for values in (known, labels))
+    starts = np.cumsum([0, *known.chunks[0]])
+    both = da.map_blocks(
+        _both_columns,
+        known,
+        labels,
+        starts=starts,
+        dtype=np.int64,
+        meta=np.empty((0, 0), np.int64),
+        new_axis=1,
+        chunks=(known.chunks[0], (2,)),
+    )
+    weights = None if weight is None else _chunked(weight, chunks)
+    parts = list(compute(map_to_objects(_table_of_block, both, name="dc-satisfied", weights=weights, starts=starts))[0])
     pairs, place = np.unique(np.concatenate([part["pairs"] for part in parts]), axis=0, return_inverse=True)
     n_pairs = len(pairs)
     counts, sums, squares = (
@@ -146,27 +146,26 @@ def _from_classes(constraints: Constraints, labels: NDArray[Any] | da.Array) -> 
     )
 
 
-def known_or_not(labels: NDArray[Any]) -> NDArray[np.int64]:
-    """Partial labels as int64, -1 for NaN."""
-    if labels.dtype.kind == "f":
-        labels = np.where(np.isnan(labels), -1, labels)
-    return labels.astype(np.int64)
-
-
 def _chunked(values: Any, chunks: Any) -> da.Array:
     if isinstance(values, da.Array):
         return values.rechunk(chunks, method="tasks")
     return da.from_array(values, chunks=chunks, name=False)
 
 
-def _both_columns(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int64]:
-    return np.stack([known_or_not(known), labels.astype(np.int64)], axis=1)
+def _both_columns(
+    known: NDArray[Any], labels: NDArray[Any], starts: NDArray[np.intp], block_id: tuple[int, ...] = (0,)
+) -> NDArray[np.int64]:
+    check_labels(known, int(starts[block_id[0]]))
+    return np.stack([whole_labels(known), labels.astype(np.int64)], axis=1)
 
 
-def _table_of_block(block: NDArray[np.int64], number: int, weights: NDArray[Any] | None = None) -> dict[str, Any]:
+def _table_of_block(
+    block: NDArray[np.int64], number: int, starts: NDArray[np.intp], weights: NDArray[Any] | None = None
+) -> dict[str, Any]:
     """Distinct pairs of class and label of a block, with count, sum of w and sum of w**2."""
+    w = np.ones(len(block)) if weights is None else np.asarray(weights[:, 0], np.float64)
+    check_weights(w, int(starts[number]), block[:, 0] != -1)
     there = (block != -1).all(axis=1)
-    w = np.ones(len(block)) if weights is None else np.asarray(weights, np.float64).ravel()
     classes, of_class = np.unique(block[there, 0], return_inverse=True)
     labels, of_label = np.unique(block[there, 1], return_inverse=True)
     keys, place = np.unique(of_class * max(1, len(labels)) + of_label, return_inverse=True)

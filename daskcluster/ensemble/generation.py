@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ..errors import FewerClustersWarning
+from ..io.models import can_be_saved
 from ..kernels.lloyd import plus_plus_rows
 from ..kernels.neighbors import WIDE_FEATURES
 from ..kernels.rows import compute_dtype, finite_rows
@@ -36,13 +37,14 @@ from ..pipeline.neighbors import RepresentativeIndex, choose_neighborhood, neare
 from ..pipeline.representatives import choose_representatives
 from ..pipeline.rows import Rows, RowScan
 from ..runtime.boundary import Boundary, budget_bytes
-from ..runtime.execution import FAN_IN, compute, map_rows
+from ..runtime.execution import FAN_IN, compute, map_rows, map_to_objects
 from ..runtime.progress import Progress
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.threads import one_blas_thread
 
 __all__ = [
     "Member",
+    "RowSample",
     "SpectralBase",
     "beside",
     "draw_numbers",
@@ -52,7 +54,10 @@ __all__ = [
     "index_bytes",
     "member_seeds",
     "pool_size",
+    "predict_finite",
+    "rows_seen",
     "spectral_members",
+    "takes",
 ]
 
 logger = logging.getLogger("daskcluster")
@@ -96,12 +101,15 @@ class Member:
     ----------
     labels : dask array (n,) int
         Held; -1 for rows without a label.
-    model : dict or estimator
-        What labels new rows: the arrays of a U-SPEC model, or a fitted estimator.
+    model : dict or estimator or None
+        What labels new rows: the arrays of a U-SPEC model, or a fitted estimator; None if nothing does.
+    warned : sequence of warnings.WarningMessage
+        What the clusterer had to say.
     """
 
     labels: da.Array
     model: Any
+    warned: Sequence[warnings.WarningMessage] = ()
 
 
 def member_seeds(seed: int, n_base_clusterings: int) -> list[int]:
@@ -191,7 +199,7 @@ def spectral_members(
     for i, number in enumerate(numbers):
         name = _name(i)
         # The labels come after the model: where they are, it is too.
-        if boundary.folder is not None and (boundary.folder / f"{name}-labels").exists():
+        if boundary.has(f"{name}-labels"):
             labels, _ = boundary.rows(f"{name}-labels", _like_labels(rows, number))
             members[i] = Member(labels, boundary.small(name, _nothing))
         else:
@@ -239,7 +247,8 @@ def _nothing() -> dict[str, Any]:
 
 
 def _label_dtype(n_clusters: int) -> np.dtype[Any]:
-    return np.dtype(np.int8 if n_clusters <= 2**7 else np.int16 if n_clusters <= 2**15 else np.int32)
+    """The smallest integer dtype that holds the labels 0 to n_clusters - 1, and -1."""
+    return np.result_type(np.int8, np.min_scalar_type(-max(n_clusters, 1)))
 
 
 def _like_labels(rows: Rows, n_clusters: int) -> da.Array:
@@ -403,8 +412,7 @@ def fit_members(
     lazy: bool,
     sample_rate: float = 1.0,
     predict_unsampled: bool = False,
-    y: Any = None,
-    fit_parameters: dict[str, Any] | None = None,
+    guide: Callable[[RowSample | None], dict[str, Any]] = lambda taken: {},
 ) -> list[Member]:
     """Base clusterings by fitting clones of a clusterer.
 
@@ -412,40 +420,48 @@ def fit_members(
     ----------
     rows : Rows
     base : estimator
-        With `fit_predict`, or `fit` and `labels_`.
+        With `fit_predict`.
     numbers : sequence of int or None
         Numbers of clusters; None leaves the clusterer's own.
     seeds : sequence of int
         Root seeds, given as `random_state`.
     boundary : Boundary
-        Products ``base-000-labels`` and so on; what a named store has is not made again.
+        Products ``base-000-labels`` and so on; what a named store has is not made again. Beside them the models
+        ``base-000``, of clusterers of this package that label new rows.
     progress : Progress
     lazy : bool
-        Whether the clusterer takes chunked rows; else it gets the finite ones in memory.
+        Whether the clusterer is of this package and takes chunked rows; else it gets the finite ones in memory.
     sample_rate : float
         Share of the rows of every block that each base clustering sees, drawn anew for each: the row segmentation of
         sec_2015, section 5.
     predict_unsampled : bool
         Give the other rows the label that the fitted clusterer predicts, not -1.
-    y : (n,) array, optional
-        Handed to `fit`, cut like the rows.
-    fit_parameters : dict, optional
-        Handed to `fit`.
+    guide : callable
+        RowSample, or None for all rows -> what else the clusterer's fit gets.
     """
+    # A model comes before its labels: where they are, it is too.
+    keeps = lazy and hasattr(base, "predict") and can_be_saved(base)
     members = []
     for i, (number, seed) in enumerate(zip(numbers, seeds, strict=True)):
         name = _name(i)
-        stored = boundary.folder is not None and (boundary.folder / f"{name}-labels").exists()
         with progress.stage(f"base clustering {i + 1}"):
-            if stored:
-                like = da.zeros((rows.n_samples,), chunks=(rows.blocks.chunks[0],), dtype=np.int32)
-                members.append(Member(boundary.rows(f"{name}-labels", like)[0], None))
+            if boundary.has(f"{name}-labels"):
+                labels, _ = boundary.rows(f"{name}-labels", _like_labels(rows, 1))
+                members.append(Member(labels, boundary.model(name, (type(base),)) if keeps else None))
                 continue
             clusterer = _prepared(base, number, seed)
             taken = None if sample_rate >= 1 else RowSample(sample_rate, seed, rows)
-            labels = _fit_one(rows, clusterer, taken, lazy, predict_unsampled, y, fit_parameters or {})
+            with warnings.catch_warnings(record=True) as warned:
+                # Whoever fits an ensemble hears once of what its base clusterers say m times.
+                warnings.simplefilter("always", UserWarning)
+                warnings.simplefilter("always", RuntimeWarning)
+                # The number of clusters was drawn, nobody asked for it.
+                warnings.simplefilter("ignore", FewerClustersWarning)
+                labels = _fit_one(rows, clusterer, taken, lazy, predict_unsampled, guide(taken))
+            if keeps:
+                boundary.keep_model(name, clusterer)
             held, _ = boundary.rows(f"{name}-labels", labels)
-            members.append(Member(held, clusterer if hasattr(clusterer, "predict") else None))
+            members.append(Member(held, clusterer if hasattr(clusterer, "predict") else None, warned))
     return members
 
 
@@ -465,63 +481,78 @@ def _fit_one(
     taken: RowSample | None,
     lazy: bool,
     predict_unsampled: bool,
-    y: Any,
     fit_parameters: dict[str, Any],
 ) -> da.Array:
-    """Fit one clusterer; its labels (n,) int32, lazy."""
+    """Fit one clusterer; its labels (n,), lazy, of the smallest integer dtype that holds them."""
     blocks = rows.blocks if taken is None else taken.take(rows.blocks)
-    if y is not None and taken is not None:
-        y = np.asarray(y)[taken.places()]
-    with warnings.catch_warnings():
-        # The number of clusters was drawn, nobody asked for it.
-        warnings.simplefilter("ignore", FewerClustersWarning)
-        if lazy:
-            clusterer.fit(blocks, y, **fit_parameters)
-            labels = clusterer.labels_
-            del clusterer.labels_
+    predicted = predict_unsampled and taken is not None
+    if lazy:
+        clusterer.fit(blocks, **fit_parameters)
+        labels = clusterer.predict(rows.blocks) if predicted else clusterer.labels_
+        labels = labels.astype(_label_dtype(clusterer.n_clusters_))
+        del clusterer.labels_
+    else:
+        found = _fit_in_memory(blocks, clusterer, fit_parameters)
+        if predicted:
+            # A clusterer may predict labels that its own rows did not get.
+            dtype = np.promote_types(found.dtype, np.int32)
+            labels = map_rows(
+                predict_finite,
+                rows.blocks,
+                name="dc-predict",
+                columns=None,
+                dtype=dtype,
+                clusterer=clusterer,
+                as_dtype=dtype,
+            )
         else:
-            labels = _fit_in_memory(blocks, clusterer, y, fit_parameters)
-    if predict_unsampled and taken is not None:
-        if lazy:
-            return clusterer.predict(rows.blocks).astype(np.int32)
-        return map_rows(
-            predict_finite, rows.blocks, name="dc-predict", columns=None, dtype=np.int32, clusterer=clusterer
-        )
-    labels = labels if isinstance(labels, da.Array) else da.from_array(labels, name=False)
-    labels = labels.astype(np.int32)
-    if taken is None:
+            labels = da.from_array(found, name=False)
+    if taken is None or predicted:
         return labels.rechunk((rows.blocks.chunks[0],))
     return taken.spread(labels)
 
 
-def _fit_in_memory(blocks: da.Array, clusterer: Any, y: Any, fit_parameters: dict[str, Any]) -> NDArray[np.int32]:
+def _fit_in_memory(blocks: da.Array, clusterer: Any, fit_parameters: dict[str, Any]) -> NDArray[np.signedinteger[Any]]:
     raw = np.asarray(compute(blocks)[0])
     finite = finite_rows(raw)
     inside = raw if finite is None else raw[finite]
-    if y is not None and finite is not None:
-        y = np.asarray(y)[finite]
-    if hasattr(clusterer, "fit_predict"):
-        found = clusterer.fit_predict(inside, y, **fit_parameters)
-    else:
-        found = clusterer.fit(inside, y, **fit_parameters).labels_
-    found = np.asarray(found)
-    if found.shape != (len(inside),) or found.dtype.kind not in "iub":
-        raise TypeError(
-            f"base must give one whole number a row, got shape {found.shape} and dtype {found.dtype} "
-            f"from {type(clusterer).__name__} for {len(inside)} rows"
+    if finite is not None and fit_parameters:
+        raise ValueError(
+            f"constraints name rows of the whole, but {type(clusterer).__name__} gets only the {len(inside)} of "
+            f"{len(raw)} rows without NaN or infinity"
         )
-    labels = np.full(len(raw), -1, np.int32)
-    labels[slice(None) if finite is None else finite] = np.maximum(found, -1)
+    found = _checked_labels(clusterer.fit_predict(inside, **fit_parameters), len(inside), clusterer)
+    labels = np.full(len(raw), -1, _label_dtype(int(found.max(initial=0)) + 1))
+    labels[slice(None) if finite is None else finite] = found
     return labels
 
 
-def predict_finite(block: NDArray[Any], clusterer: Any) -> NDArray[np.int32]:
+def _checked_labels(found: Any, n_rows: int, clusterer: Any) -> NDArray[np.int64]:
+    """Labels as a clusterer of another package gives them, as int64; -1 for all negative ones."""
+    found = np.asarray(found)
+    if found.shape != (n_rows,) or found.dtype.kind not in "iub":
+        raise TypeError(
+            f"base must give one whole number a row, got shape {found.shape} and dtype {found.dtype} "
+            f"from {type(clusterer).__name__} for {n_rows} rows"
+        )
+    if found.dtype == np.uint64 and n_rows and found.max() >= 2**63:
+        raise ValueError(f"base must give labels below 2**63, got {found.max()} from {type(clusterer).__name__}")
+    return np.maximum(found.astype(np.int64), -1)
+
+
+def predict_finite(block: NDArray[Any], clusterer: Any, as_dtype: Any = np.int64) -> NDArray[np.signedinteger[Any]]:
     """Labels of a raw block by a clusterer that takes finite rows in memory; -1 for the others."""
     finite = finite_rows(block)
-    labels = np.full(len(block), -1, np.int32)
+    labels = np.full(len(block), -1, as_dtype)
     inside = block if finite is None else block[finite]
     if len(inside):
-        labels[slice(None) if finite is None else finite] = clusterer.predict(inside)
+        found = _checked_labels(clusterer.predict(inside), len(inside), clusterer)
+        if found.max() > np.iinfo(as_dtype).max:
+            raise ValueError(
+                f"base must predict labels like those that it gave in fit, got {found.max()} from "
+                f"{type(clusterer).__name__}"
+            )
+        labels[slice(None) if finite is None else finite] = found
     return labels
 
 
@@ -552,8 +583,8 @@ class RowSample:
         return np.concatenate([start + self.in_block(number) for number, start in enumerate(starts)])
 
     def take(self, blocks: da.Array) -> da.Array:
-        """The taken rows of blocks (n, d), lazy."""
-        chunks = (self.counts, (blocks.shape[1],))
+        """The taken rows of blocks (n, ...), lazy."""
+        chunks = (self.counts, *blocks.chunks[1:])
         return blocks.map_blocks(
             _take_rows, dtype=blocks.dtype, meta=blocks._meta, chunks=chunks, sample=self, token="dc-take"
         )
@@ -563,8 +594,8 @@ class RowSample:
         labels = labels.rechunk((self.counts,))
         return labels.map_blocks(
             _spread_rows,
-            dtype=np.int32,
-            meta=np.empty(0, np.int32),
+            dtype=labels.dtype,
+            meta=labels._meta,
             chunks=(self.lengths,),
             sample=self,
             token="dc-spread",
@@ -574,17 +605,35 @@ class RowSample:
         return ("daskcluster-row-sample", self.seed, self.lengths, self.counts)
 
 
+def rows_seen(rows: Rows, rate: float, seeds: Sequence[int], n_valid: int) -> int:
+    """Rows without NaN or infinity in the smallest of the samples that base clusterings with these seeds see."""
+    if rate >= 1:
+        return n_valid
+    samples = [RowSample(rate, seed, rows) for seed in seeds]
+    if n_valid == rows.n_samples:
+        return sum(samples[0].counts)
+    counts = compute(map_to_objects(_count_seen, rows.blocks, name="dc-count", samples=samples))[0]
+    return int(sum(part["counts"] for part in counts).min())
+
+
+def _count_seen(block: NDArray[Any], number: int, samples: list[RowSample]) -> dict[str, Any]:
+    finite = finite_rows(block)
+    seen = np.ones(len(block), bool) if finite is None else finite
+    return {"counts": np.array([int(seen[sample.in_block(number)].sum()) for sample in samples])}
+
+
 def _take_rows(block: NDArray[Any], sample: RowSample, block_id: tuple[int, ...] = (0,)) -> NDArray[Any]:
     return np.asarray(block)[sample.in_block(block_id[0])]
 
 
-def _spread_rows(block: NDArray[Any], sample: RowSample, block_id: tuple[int, ...] = (0,)) -> NDArray[np.int32]:
+def _spread_rows(block: NDArray[Any], sample: RowSample, block_id: tuple[int, ...] = (0,)) -> NDArray[Any]:
     number = block_id[0]
-    labels = np.full(sample.lengths[number], -1, np.int32)
+    labels = np.full(sample.lengths[number], -1, block.dtype)
     labels[sample.in_block(number)] = block
     return labels
 
 
-def takes(function: Callable[..., Any], name: str) -> bool:
-    """Whether a function has a parameter of this name."""
-    return name in inspect.signature(function).parameters
+def takes(clusterer: Any, name: str) -> bool:
+    """Whether a clusterer's `fit` has a parameter of this name."""
+    fit = getattr(clusterer, "fit", None)
+    return fit is not None and name in inspect.signature(fit).parameters

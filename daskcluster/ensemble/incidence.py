@@ -37,6 +37,7 @@ __all__ = [
     "agreement_block",
     "agreement_shares",
     "check_base_clusterings",
+    "check_label_block",
     "code_labels",
     "draw_labelled",
     "incidence_edges",
@@ -131,17 +132,14 @@ def scan_labels(rows: Rows, *, fingerprint: bool = False) -> LabelScan:
     Raises
     ------
     ValueError
-        If a label is no whole number >= -1 (its row and column are named), if no row has a label, or if a base
-        clustering has more than `MOST_CLUSTERS` clusters.
+        If a label is no whole number >= -1 (its row and column are named), or if a base clustering has more than
+        `MOST_CLUSTERS` clusters.
     """
     (found,) = compute(
         reduce_blocks(partial(_scan_block, fingerprint=fingerprint), _join_scans, rows.blocks, name="dc-count")
     )
     if found["bad"] is not None:
-        row, column, value = found["bad"]
-        raise ValueError(
-            f"X must hold labels, whole numbers >= 0, or -1 for no label; got {value} at row {row}, column {column}"
-        )
+        raise _bad_label(*found["bad"])
     lengths = [len(values) for values in found["values"]]
     if max(lengths) > MOST_CLUSTERS:
         column = int(np.argmax(lengths))
@@ -150,8 +148,6 @@ def scan_labels(rows: Rows, *, fingerprint: bool = False) -> LabelScan:
             "are these row numbers?"
         )
     labelled = np.concatenate(found["labelled"])
-    if labelled.sum() == 0:
-        raise ValueError("X has no row with a label: every label is -1")
     digest = hashlib.blake2b(b"".join(found["digests"]) + str(rows.blocks.shape).encode(), digest_size=16)
     book = LabelBook(
         np.concatenate(found["values"]),
@@ -165,6 +161,7 @@ def _whole_numbers(block: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[int, i
     """Labels of a block as int64, and place and text of the first one that is no label."""
     block = np.asarray(block)
     if block.dtype.kind == "f":
+        block = block.astype(np.promote_types(block.dtype, np.float32), copy=False)  # float16 ends far below 2**63
         with np.errstate(invalid="ignore"):
             good = (block >= -1) & (block < 2.0**63) & (np.floor(block) == block)
     elif block.dtype == np.uint64:
@@ -178,6 +175,21 @@ def _whole_numbers(block: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[int, i
     row, column = np.unravel_index(np.argmin(good), good.shape)
     value = block[row, column]
     return np.zeros((0, block.shape[1]), np.int64), (int(row), int(column), str(value))
+
+
+def _bad_label(row: int, column: int, value: str) -> ValueError:
+    return ValueError(
+        "X must hold labels, whole numbers >= 0 and below 2**63, or -1 for no label; "
+        f"got {value} at row {row}, column {column}"
+    )
+
+
+def check_label_block(block: NDArray[Any], first_row: int) -> None:
+    """Refuse labels that are none; raises as `scan_labels`."""
+    _, bad = _whole_numbers(block)
+    if bad is not None:
+        row, column, value = bad
+        raise _bad_label(first_row + row, column, value)
 
 
 def _scan_block(block: NDArray[Any], fingerprint: bool) -> dict[str, Any]:
@@ -283,13 +295,8 @@ class LabelCoder:
         return self.book.values[self.book.offsets[column] : self.book.offsets[column + 1]]
 
     def __call__(self, block: NDArray[Any]) -> NDArray[Any]:
-        """Code a block."""
-        labels, bad = _whole_numbers(block)
-        if bad is not None:
-            _, column, value = bad
-            raise ValueError(
-                f"X must hold labels, whole numbers >= 0, or -1 for no label; got {value} in column {column}"
-            )
+        """Code a block of labels, see `check_label_block`."""
+        labels, _ = _whole_numbers(block)
         codes = np.empty(labels.shape, self.book.dtype)
         encode_labels(labels, self.lowest, self.starts, self.lengths, self.table, codes)
         for column in range(len(self.starts)):

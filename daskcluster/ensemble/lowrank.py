@@ -98,7 +98,7 @@ def _shrink_singular_values(matrix: NDArray[np.float64], threshold: float) -> ND
     """
     gram = matrix.T @ matrix
     most = float(np.trace(gram))
-    if most <= threshold**2:
+    if np.sqrt(most) <= threshold:  # a threshold may be too large for its square
         return np.zeros_like(matrix)
     values, vectors = scipy.linalg.eigh(
         gram, subset_by_value=(threshold**2, 2 * most), overwrite_a=True, check_finite=False
@@ -109,7 +109,8 @@ def _shrink_singular_values(matrix: NDArray[np.float64], threshold: float) -> ND
 def _shrink_columns(matrix: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
     """Columns shortened by a threshold, those below it to 0; eq. (15) of isec_2020."""
     lengths = np.sqrt(np.einsum("ij,ij->j", matrix, matrix))
-    return matrix * np.maximum(1.0 - threshold / np.maximum(lengths, np.finfo(float).tiny), 0.0)
+    kept = lengths > threshold
+    return matrix * np.where(kept, 1.0 - threshold / np.where(kept, lengths, 1.0), 0.0)
 
 
 def low_rank_representation(

@@ -37,6 +37,7 @@ __all__ = [
     "lloyd_sample",
     "objective_of",
     "partition_centers",
+    "partition_objective",
     "start_rows",
 ]
 
@@ -158,6 +159,14 @@ def partition_centers(
     masses = np.zeros((book.n_base_clusterings, n_clusters))
     count_together(codes, book.offsets, book.sizes, labels, counts, masses)
     return centers_of(counts, masses, book)
+
+
+def partition_objective(codes: NDArray[Any], book: LabelBook, labels: NDArray[np.int32], n_clusters: int) -> float:
+    """The objective of a partition in memory, with its own centres; sec_2015, eq. (2)."""
+    counts = np.zeros((book.n_base_clusters, n_clusters), np.int64)
+    masses = np.zeros((book.n_base_clusterings, n_clusters))
+    constant = count_together(codes, book.offsets, book.sizes, labels, counts, masses)
+    return objective_of(counts, masses, constant, book)
 
 
 def lloyd_sample(

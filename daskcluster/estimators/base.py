@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
+from types import MethodType
+from typing import Any, TypeVar
 
 import dask.array as da
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..io.models import save_model
 from ..pipeline.rows import Rows, check_finite_block, check_rows, is_chunked
-from ..runtime.boundary import Boundary
-from ..runtime.execution import active_client, apply_by_tiles, compute, map_rows
+from ..runtime.boundary import Boundary, budget_bytes
+from ..runtime.execution import active_client, apply_by_tiles, compute, map_rows, persist
 from ..typing import ArrayInput, PathInput
 from ..validation import check_dense, check_integer, check_n_features, check_option, check_seed
 
-__all__ = ["MISSING", "RowClusterer"]
+__all__ = ["MISSING", "RowClusterer", "on_client", "where_it_predicts"]
 
 MISSING = ("raise", "label")
 
@@ -37,6 +40,8 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     #: Whether the fitted model makes the labels of `fit` anew from the rows.
     _predicts: bool = True
     _points_dtype: Any = np.float64
+    #: What stands for no value in the input, see `check_dense`.
+    _fill: str = "NaN"
     n_clusters: int
     missing: str
     random_state: Any
@@ -53,16 +58,21 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """Bring checked input into row blocks."""
         return check_rows(X, self.missing)
 
+    def _block_check(self) -> Callable[[NDArray[Any], int], None] | None:
+        """Function of a raw block of new rows, and its first row's number, that refuses bad values by their place."""
+        return check_finite_block if self.missing == "raise" else None
+
     def _open(self, X: ArrayInput, *, reset: bool) -> Rows:
         """Check the input and bring it into row blocks; `reset` in `fit`."""
         check_option("missing", self.missing, MISSING)
         if not is_chunked(X):
-            check_dense(X)
+            check_dense(X, fill=self._fill)
             X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
             rows = self._rows(X)
-            if not reset and self.missing == "raise":  # here, because tasks find some bad value and not the first
+            check = None if reset else self._block_check()
+            if check is not None:  # here, because tasks find some bad value and not the first
                 for start in range(0, len(X), rows.block_rows):
-                    check_finite_block(X[start : start + rows.block_rows], start)
+                    check(X[start : start + rows.block_rows], start)
             return rows
         if not reset and isinstance(X, da.Array) and X.ndim == 2:
             check_n_features(self, X.shape[1])  # before rows of unknown chunks are counted
@@ -88,9 +98,10 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """NumPy for NumPy, lazy for chunked input."""
         return array if rows.chunked else compute(array)[0]
 
-    def _boundary(self) -> Boundary:
+    def _boundary(self, **instead: Any) -> Boundary:
+        """The boundary of a fit; `instead` are parameters as they take part, where this is not as they were given."""
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_PRODUCTS}
-        return Boundary(self.storage, type(self).__name__, parameters, self.random_state)
+        return Boundary(self.storage, type(self).__name__, parameters | instead, self.random_state)
 
     def _check_n_valid(self, n_valid: int) -> None:
         if self.n_clusters > n_valid:
@@ -109,9 +120,9 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             return self._hand_out(boundary.rows(what, array)[0], rows)
         if not rows.chunked:
             return self._hand_out(array, rows)
-        if self._predicts and active_client() is not None:
-            return self._map(rows, what)  # what the workers hold would go with the cluster
-        return boundary.rows(what, array)[0]
+        if active_client() is None:
+            return boundary.rows(what, array)[0]
+        return self._map(rows, what) if self._predicts else on_client(array)
 
     def _map(self, rows: Rows, what: str) -> da.Array:
         """Lazy output for the rows: "labels" (n,) int32, -1 for missing rows, or "points" (n, q), NaN for these."""
@@ -127,7 +138,8 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             inner=function,
             shape=() if columns is None else (columns,),
             out_dtype=dtype,
-            size=rows.block_rows if rows.missing == "raise" else None,
+            check=self._block_check(),
+            size=rows.block_rows,
             **arguments,
         )
 
@@ -214,11 +226,54 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return tags
 
 
+def on_client(array: da.Array) -> da.Array:
+    """Hold an array in this process, where it fits into the budget; a larger one stays with the workers.
+
+    For what no model makes anew, since what the workers hold goes with them.
+    """
+    if array.nbytes > budget_bytes():
+        return persist(array)[0]
+    return da.from_array(compute(array)[0], chunks=array.chunks, name=False)
+
+
 def checked_block(
-    block: Any, number: int, inner: Any, shape: tuple[int, ...], out_dtype: Any, size: int | None, **arguments: Any
+    block: Any,
+    number: int,
+    inner: Any,
+    shape: tuple[int, ...],
+    out_dtype: Any,
+    check: Callable[[NDArray[Any], int], None] | None,
+    size: int,
+    **arguments: Any,
 ) -> Any:
-    """Apply a row-wise function by tiles; with a block `size`, refuse values that are not finite."""
+    """Apply a row-wise function by tiles to a block of `size` rows, or fewer; first refuse bad values."""
     block = np.asarray(block)
-    if size is not None:
-        check_finite_block(block, number * size)
+    if check is not None:
+        check(block, number * size)
     return apply_by_tiles(inner, block, shape, out_dtype, **arguments)
+
+
+Clusterer = TypeVar("Clusterer", bound=type[Any])
+
+
+def where_it_predicts(cls: Clusterer) -> Clusterer:
+    """Decorate a class of which not every model labels new rows: where it does not, it has no method for that.
+
+    `hasattr` is false then, as of scikit-learn's `available_if`, and the AttributeError is that of the class's
+    `_check_predicts`, which says why. A decorator of the class, since scikit-learn wraps the methods while it is made.
+    """
+    for name in ("predict", "transform", "fit_transform"):
+        setattr(cls, name, _WherePredicts(getattr(cls, name)))
+    return cls
+
+
+class _WherePredicts:
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self.method
+        instance._check_predicts()
+        return MethodType(self.method, instance)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Self
 
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from ..ensemble.generation import beside
 from ..ensemble.incidence import (
@@ -23,6 +22,7 @@ from ..ensemble.incidence import (
     agreement_block,
     agreement_shares,
     check_base_clusterings,
+    check_label_block,
     code_labels,
     draw_labelled,
     incidence_edges,
@@ -47,9 +47,10 @@ from ..ensemble.spectral import (
     lloyd_sample,
     objective_of,
     partition_centers,
+    partition_objective,
     start_rows,
 )
-from ..errors import FewerClustersWarning
+from ..errors import FewerClustersWarning, warn_user
 from ..kernels.lloyd import sqdist_to_centers
 from ..pipeline.cut import LiftedRows, TransferCut, embed_block, transfer_cut
 from ..pipeline.discretize import assign_block, discretize
@@ -62,7 +63,7 @@ from ..runtime.progress import Progress
 from ..runtime.seeding import stream
 from ..typing import ArrayInput, PathInput, Seed
 from ..validation import check_integer, check_option, check_real
-from .base import RowClusterer
+from .base import RowClusterer, where_it_predicts
 
 __all__ = ["ISEC", "SEC", "BipartiteCut", "Consensus"]
 
@@ -91,6 +92,7 @@ class Consensus(RowClusterer):
     # The attributes of the model that every consensus has.
     _book_names = ("base_cluster_sizes_", "n_clusters_", "_values", "_offsets", "_shares")
     missing = "label"
+    _fill = "-1"
     verbose: bool
 
     def fit(self, X: ArrayInput, y: Any = None) -> Self:
@@ -110,10 +112,11 @@ class Consensus(RowClusterer):
         boundary = self._boundary()
         rows = self._open(X, reset=True)
         self._check_n_clusters(rows)
-        self._check_size(rows.n_samples)
         with Progress(self.verbose) as progress:
             with progress.stage("base clusters"):
                 found = scan_labels(rows, fingerprint=boundary.named)
+                if found.n_labelled == 0:
+                    raise ValueError("X has no row with a label: every label is -1")
                 boundary.open(found.fingerprint)
             labels, agreement = self._fit_labels(rows, found, boundary, progress)
             with progress.stage("labels"):
@@ -121,12 +124,8 @@ class Consensus(RowClusterer):
                 self.agreement_ = self._keep("agreement", agreement, rows, boundary)
         n_without = rows.n_samples - found.n_labelled
         if n_without:
-            warnings.warn(
-                f"{n_without} rows have no label in any base clustering; they get the label -1",
-                UserWarning,
-                stacklevel=2,
-            )
-        self._warn_fewer()
+            warn_user(f"{n_without} rows have no label in any base clustering; they get the label -1")
+        self._warn()
         return self
 
     def _fit_labels(
@@ -138,6 +137,7 @@ class Consensus(RowClusterer):
                 f"n_clusters must be at most the number of rows with a label, got n_clusters={self.n_clusters} "
                 f"and {found.n_labelled} such rows"
             )
+        self._check_size(found.n_labelled)
         book = found.book
         with progress.stage("base clusters"):
             codes, _ = boundary.rows("codes", code_labels(rows, book))
@@ -184,17 +184,20 @@ class Consensus(RowClusterer):
     def _book(self) -> LabelBook:
         return LabelBook(self._values, self._offsets, self.base_cluster_sizes_)
 
-    def _warn_fewer(self) -> None:
+    def _warn(self) -> None:
+        """Say what the fitted model is short of."""
         if self.n_clusters_ < self.n_clusters:
-            warnings.warn(
+            warn_user(
                 f"{type(self).__name__} found {self.n_clusters_} clusters, not n_clusters={self.n_clusters}: "
                 "the base clusterings do not tell more apart",
                 FewerClustersWarning,
-                stacklevel=3,
             )
 
     def _rows(self, X: ArrayInput) -> Rows:
         return check_base_clusterings(X)
+
+    def _block_check(self) -> Any:
+        return check_label_block
 
     def _output(self, what: str) -> tuple[int | None, Any]:
         return (None, np.float32) if what == "agreement" else super()._output(what)
@@ -225,23 +228,14 @@ class Consensus(RowClusterer):
 
         Raises
         ------
-        AttributeError
-            If this is an `ISEC` that learned on all rows.
+        ValueError
+            If a label is no whole number >= -1 (its place is named), or there is another number of base clusterings.
         """
-        self._check_predicts()
         return super().predict(X)
 
     def transform(self, X: ArrayInput) -> Any:
         """Bring rows into the space in which they are clustered; the class says what it is."""
-        self._check_predicts()
         return super().transform(X)
-
-    def _check_predicts(self) -> None:
-        check_is_fitted(self, "n_clusters_")
-        if not self._predicts:
-            raise AttributeError(
-                f"this {type(self).__name__} learned on all rows and has no rule for others: give n_representatives"
-            )
 
     def _small_bytes(self, n_base_clusters: int) -> tuple[int, int]:
         """Peak of a task, and of what lives through the fit, for c base clusters: what the forecast adds."""
@@ -398,7 +392,7 @@ class BipartiteCut(Consensus):
         self,
         n_clusters: int = 8,
         *,
-        n_init: int = 3,
+        n_init: int = 10,
         max_iter: int = 100,
         random_state: Seed = None,
         storage: PathInput | None = None,
@@ -483,9 +477,10 @@ class BipartiteCut(Consensus):
         ]
 
 
-def start_size(n_clusters: int) -> int:
-    """Rows of the sample on which `SEC` chooses its start: twice as many as for points, for codes are small."""
-    return 2 * sample_size(n_clusters)
+def start_size(n_clusters: int, n_labelled: int) -> int:
+    """Rows of the sample on which `SEC` chooses its start: all of them up to twice as many as a sample has."""
+    drawn = sample_size(n_clusters)
+    return n_labelled if n_labelled <= 2 * drawn else drawn
 
 
 class SEC(Consensus):
@@ -502,9 +497,11 @@ class SEC(Consensus):
     n_components : int, optional
         rd: cluster a sparse random projection of the rows on so many components instead (SECRP).
     n_init : int
-        k-means++ starts; five partitions of the bipartite cut are added. They are compared on a sample (on all rows
-        when there are no more than 32,768); the best five are improved there by exchanges of single rows, and the one
-        with the lowest objective goes on.
+        k-means++ starts; five partitions of the bipartite cut are added. They are compared on a sample of 16,384
+        rows, 512 k if that is more (on all rows when there are no more than twice as many); the best five are improved
+        there by exchanges of single rows, and the one with the lowest objective goes on. With `n_components` every
+        start has a random projection of its own, and the one whose partition of the sample has the lowest objective
+        without projection goes on.
     max_iter : int
         Lloyd passes over all rows, at most.
     tol : float
@@ -547,7 +544,8 @@ class SEC(Consensus):
     -----
     Liu, Liu, Wu, Tao, Fu, KDD 2015 (sec_2015): Theorem 1, Theorem 5 for missing labels. SECRP: Algorithm 2 of
     fast_csc_and_secrp_2017, with the projection of its eq. (10). Departures: the starts, see `n_init`; a cluster that
-    loses all its rows keeps its centre; with missing labels a projected row has zeros there, and they count.
+    loses all its rows keeps its centre; with missing labels a projected row has zeros there, and they count; of
+    several projections the one that serves best is kept.
     A Lloyd pass costs m k additions a row, SECRP's m rd + rd k operations: with tables instead of a dense B the
     projection is the faster one for few components and many clusters only, and it costs quality.
 
@@ -602,11 +600,11 @@ class SEC(Consensus):
         book, seed = found.book, boundary.seed
         self._mean_weight = float((book.sizes.astype(np.float64) ** 2).sum()) / found.n_labelled
         self._matrix = np.empty((0, 0), np.float32)
-        if self.n_components is not None:
-            strips = strips_of(self.n_components)
-            self._matrix = projection_matrix(book.n_base_clusters, strips, stream(seed, "projection"))
         with progress.stage("starts"):
-            starts = boundary.small("starts", lambda: {"starts": self._starts(codes, found, seed)})["starts"]
+            best = boundary.small("starts", lambda: self._starts(codes, found, seed))
+            starts = best["centers"]
+        if self.n_components is not None:
+            self._matrix = projection_of(book, self.n_components, seed, int(best["number"]))
         with progress.stage("Lloyd passes"):
             lloyd = self._lloyd if self.n_components is None else self._lloyd_projected
             made = boundary.small("consensus", lambda: lloyd(codes, found, starts))
@@ -615,20 +613,22 @@ class SEC(Consensus):
         self.history_ = np.atleast_1d(made["history"])
         self.n_iter_ = int(made["n_iter"])
 
-    def _starts(self, codes: da.Array, found: LabelScan, seed: int) -> NDArray[np.float64]:
-        """Centres on a sample: the best of k-means++ and the bipartite cut."""
+    def _starts(self, codes: da.Array, found: LabelScan, seed: int) -> dict[str, Any]:
+        """Centres on a sample: the best of k-means++ and the bipartite cut; and the number of the projection."""
         k, book = self.n_clusters, found.book
-        sample = draw_labelled(codes, found.labelled, start_size(k), stream(seed, "consensus sample"))
+        sample = draw_labelled(codes, found.labelled, start_size(k, found.n_labelled), stream(seed, "consensus sample"))
         cuts = self._cut_partitions(sample, book, seed)
-        if self.n_components is not None:
-            return self._projected_starts(sample, book, cuts, seed)
-        starts: list[tuple[int | None, NDArray[np.int32] | None]] = [(number, None) for number in range(self.n_init)]
-        starts += [(None, cut) for cut in cuts]
+        starts: list[tuple[int, NDArray[np.int32] | None]] = [(number, None) for number in range(self.n_init)]
+        starts += [(self.n_init + number, cut) for number, cut in enumerate(cuts)]
         shared = {"sample": sample, "book": book, "n_clusters": k, "seed": seed, "max_iter": self.max_iter}
+        if self.n_components is not None:
+            weights = compute(row_weights(da.from_array(sample, name=False), book, self._mean_weight))[0]
+            shared |= {"weights": weights, "mean_weight": self._mean_weight, "n_components": self.n_components}
+            return min(beside(run_projected, "dc-start", starts, **shared), key=itemgetter("objective"))
         runs = beside(run_start, "dc-start", starts, **shared)
         best = sorted(runs, key=attrgetter("objective"))[:EXCHANGED]
         better = beside(run_exchanges, "dc-exchange", [(run,) for run in best], **shared)
-        return min(better, key=attrgetter("objective")).centers
+        return {"centers": min(better, key=attrgetter("objective")).centers}
 
     def _cut_partitions(self, sample: NDArray[Any], book: LabelBook, seed: int) -> list[NDArray[np.int32]]:
         """Bipartite cuts of the sample, as labels; none where the cut would not fit into memory."""
@@ -641,25 +641,6 @@ class SEC(Consensus):
         rngs = [stream(seed, "cut starts", number) for number in range(CUT_STARTS)]
         starts = [center_starts(points, self.n_clusters, rng) for rng in rngs]
         return [lloyd_in_memory(points, start, max_iter=self.max_iter)[1] for start in starts]
-
-    def _projected_starts(
-        self, sample: NDArray[Any], book: LabelBook, cuts: list[NDArray[np.int32]], seed: int
-    ) -> NDArray[np.float64]:
-        points, _ = self._projected(book)(sample)
-        weights = compute(row_weights(da.from_array(sample, name=False), book, self._mean_weight))[0]
-        rngs = [stream(seed, "starts", number) for number in range(self.n_init)]
-        starts = [center_starts(points, self.n_clusters, rng, weights) for rng in rngs]
-        for cut in cuts:
-            sums = np.zeros((int(cut.max()) + 1, points.shape[1]))
-            np.add.at(sums, cut, points * weights[:, None])
-            starts.append(sums / np.bincount(cut, weights)[:, None])
-        best: Centers | None = None
-        for start in starts:
-            run, _ = lloyd_in_memory(points, start, weights, max_iter=self.max_iter)
-            if best is None or run.inertia < best.inertia:
-                best = run
-        assert best is not None
-        return best.centers
 
     def _lloyd(self, codes: da.Array, found: LabelScan, starts: NDArray[np.float64]) -> dict[str, Any]:
         run = lloyd_incidence(codes, found.book, starts, max_iter=self.max_iter, tol=self.tol)
@@ -711,7 +692,7 @@ class SEC(Consensus):
     def _stages(self, rows: Rows, n_base_clusters: int) -> list[StagePlan]:
         n, m, blocks = rows.n_samples, rows.n_features, rows.blocks.numblocks[0]
         block, k, per_pass = min(rows.block_rows, n), self.n_clusters, tree_tasks(blocks)
-        drawn, width = min(start_size(k), n), k + 8
+        drawn, width = start_size(k, n), k + 8
         if self.n_components is not None:
             width = self.n_components
         task, _ = self._small_bytes(n_base_clusters)
@@ -729,8 +710,38 @@ class SEC(Consensus):
         ]
 
 
+def projection_of(book: LabelBook, n_components: int, seed: int, number: int) -> NDArray[np.float32]:
+    """The random projection (c, rd) of this number."""
+    return projection_matrix(book.n_base_clusters, strips_of(n_components), stream(seed, "projection", number))
+
+
+def run_projected(
+    number: int,
+    cut: NDArray[np.int32] | None,
+    sample: NDArray[Any],
+    book: LabelBook,
+    n_clusters: int,
+    seed: int,
+    max_iter: int,
+    weights: NDArray[np.float64],
+    mean_weight: float,
+    n_components: int,
+) -> dict[str, Any]:
+    """As `run_start`, in the projection of this number; its centres there, and the objective without projection."""
+    points, _ = ProjectedRows(book, projection_of(book, n_components, seed, number), mean_weight)(sample)
+    if cut is None:
+        starts = center_starts(points, n_clusters, stream(seed, "starts", number), weights)
+    else:
+        starts = np.zeros((int(cut.max()) + 1, points.shape[1]))
+        np.add.at(starts, cut, points * weights[:, None])
+        starts /= np.bincount(cut, weights)[:, None]
+    run, labels = lloyd_in_memory(points, starts, weights, max_iter=max_iter)
+    objective = partition_objective(sample, book, labels, len(run.centers))
+    return {"objective": objective, "number": number, "centers": run.centers}
+
+
 def run_start(
-    number: int | None,
+    number: int,
     cut: NDArray[np.int32] | None,
     sample: NDArray[Any],
     book: LabelBook,
@@ -740,7 +751,7 @@ def run_start(
 ) -> IncidenceCenters:
     """Lloyd's iteration on a sample of codes from the k-means++ start of this number, or else from a partition."""
     if cut is None:
-        centers = start_rows(sample, book, n_clusters, stream(seed, "starts", number or 0))
+        centers = start_rows(sample, book, n_clusters, stream(seed, "starts", number))
     else:
         centers = partition_centers(sample, book, cut, int(cut.max()) + 1)
     return lloyd_sample(sample, book, centers, max_iter=max_iter)
@@ -786,6 +797,7 @@ class LabelsOfRows:
         return np.array([self.labels.get(row.tobytes(), -1) for row in codes], np.int32)
 
 
+@where_it_predicts
 class ISEC(Consensus):
     """Consensus by a low-rank representation of the co-association matrix, learned together with the partition.
 
@@ -797,7 +809,8 @@ class ISEC(Consensus):
     n_clusters : int
         k.
     n_representatives : int, optional
-        p: learn on p random rows, where there are more. None learns on all.
+        p: learn on p random rows, or on all where there are fewer, and label by base clusters. None learns on all, and
+        has no `predict` and no `transform`.
     partition : {"H", "Z"}
         What is clustered at the end: the partition matrix H, or the spectral embedding of the representation Z.
     lambda_1, lambda_2 : float
@@ -839,7 +852,8 @@ class ISEC(Consensus):
     ValueError
         In `fit`: if a parameter is not acceptable, or a label is no whole number >= -1 (its place is named).
     MemoryError
-        In `fit`, before any heavy work: if the matrices of so many rows need more than half of the memory.
+        In `fit`, after one pass that counts the labelled rows: if the matrices of so many need more than half of the
+        memory.
 
     Notes
     -----
@@ -910,10 +924,18 @@ class ISEC(Consensus):
                 f"{int(p * np.sqrt(memory_limit() / 2 / need))} here"
             )
 
+    def _warn(self) -> None:
+        super()._warn()
+        if self.history_[-1] >= self.tol > 0:
+            warn_user(
+                f"ISEC did not converge in max_iter={self.max_iter} rounds: the relative error is "
+                f"{self.history_[-1]:.1e}, not below tol={self.tol:g}",
+                ConvergenceWarning,
+            )
+
     def _fit_labels(
         self, rows: Rows, found: LabelScan, boundary: Boundary, progress: Progress
     ) -> tuple[da.Array, da.Array]:
-        self._check_size(found.n_labelled)  # in an ensemble nobody has asked before
         lazy = super()._fit_labels(rows, found, boundary, progress)
         if hasattr(self, "_lookup"):
             del self._lookup
@@ -929,7 +951,7 @@ class ISEC(Consensus):
         self.n_iter_ = len(self.history_)
         vectors = mean_by_cluster(learned, book, self.embedding_)
         with progress.stage("discretize"):
-            if len(learned) < found.n_labelled:
+            if self.n_representatives is not None:
                 self._vectors = vectors
                 points = LiftedRows(partial(incidence_edges, offsets=book.offsets), vectors)
                 sample = draw_labelled(codes, found.labelled, sample_size(k), stream(seed, "consensus sample"))
@@ -975,7 +997,11 @@ class ISEC(Consensus):
 
     @property
     def _predicts(self) -> bool:  # type: ignore[override]
-        return len(self._vectors) > 0
+        return len(self._vectors) > 0 if hasattr(self, "_vectors") else self.n_representatives is not None
+
+    def _check_predicts(self) -> None:
+        if not self._predicts:
+            raise AttributeError("this ISEC learns on all rows and has no rule for new ones: give n_representatives")
 
     @property
     def _lifted(self) -> LiftedRows:
@@ -1004,11 +1030,6 @@ class ISEC(Consensus):
         -------
         (n, k) float32
             Means over the row's base clusters, at unit length; NaN for rows without labels.
-
-        Raises
-        ------
-        AttributeError
-            If this is an `ISEC` that learned on all rows.
         """
         return super().transform(X)
 
@@ -1019,7 +1040,7 @@ class ISEC(Consensus):
         stages = [
             StagePlan("low-rank representation", 1, blocks, n * m, 0, low_rank_bytes(p) + 4 * p * n_base_clusters)
         ]
-        if p < n:
+        if self.n_representatives is not None:
             task = min(rows.block_rows, n) * m + 2**13 * (9 * m + 8 * self.n_clusters)
             stages.append(
                 StagePlan("discretize", LIKELY_ITER, LIKELY_ITER * 2 * per_pass, LIKELY_ITER * n * m, 0, task)

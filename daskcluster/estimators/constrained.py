@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast
@@ -19,7 +19,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..constraints.constraints import Constraints, RowConstraints
-from ..constraints.laplacian import constrained_cut, project_constraints
+from ..constraints.laplacian import check_n_classes, constrained_cut, project_constraints
 from ..constraints.layers import (
     FORMED_ROWS,
     TILE_ROWS,
@@ -31,6 +31,7 @@ from ..constraints.layers import (
     sample_layers,
     unit_rows,
 )
+from ..errors import StorageMismatchError, warn_user
 from ..io.models import save_model
 from ..kernels.neighbors import WIDE_FEATURES
 from ..kernels.rows import compute_dtype, finite_rows
@@ -65,6 +66,8 @@ __all__ = ["CSPML", "FastCSC", "FastCSPML", "constrained_spectral_clustering", "
 logger = logging.getLogger("daskcluster")
 
 METRICS = ("euclidean", "cosine")
+#: Which rows of a block are there; None for all.
+Present = Callable[[NDArray[Any]], NDArray[np.bool_] | None]
 #: Lloyd passes over the sampled rows that a forecast assumes; 2 to 8 are usual.
 LIKELY_ITER = 8
 #: Rows that CSPML takes at most: 8 n**2 bytes are 1.2 GB.
@@ -222,7 +225,7 @@ class FastCSC(RowClusterer):
         ----------
         X : NumPy array, dask array, zarr.Array or path, (n, d)
         y : (n,) NumPy array, dask array, zarr.Array or path, optional
-            Partial labels, -1 or NaN for unknown; the same as ``constraints=Constraints.from_labels(y)``.
+            Partial labels, -1, NaN or masked for unknown; the same as ``constraints=Constraints.from_labels(y)``.
         constraints : Constraints, optional
             Instead of `y`. Without both the method is the unconstrained one.
 
@@ -239,7 +242,8 @@ class FastCSC(RowClusterer):
         with Progress(self.verbose) as progress:
             with progress.stage("check and sample"):
                 known = given.on_rows(rows, fingerprint=boundary.named)
-                warn_empty(self, known, y is not None or constraints is not None)
+                check_n_classes(known.n_classes, min(self.n_representatives, rows.n_samples))
+                say_empty(self, known, y is not None or constraints is not None)
                 drawn, candidates = self._sample_sizes()
                 found = scan(
                     rows,
@@ -249,7 +253,7 @@ class FastCSC(RowClusterer):
                     fingerprint=boundary.named,
                 )
                 self._check_n_valid(found.n_valid)
-                boundary.open(f"{found.fingerprint}-{known.fingerprint}")
+                open_store(boundary, found, known)
             with progress.stage("landmarks"):
                 make = partial(self._represent, rows, found, candidates, seed)
                 representatives = boundary.small("representatives", make)["representatives"]
@@ -269,7 +273,8 @@ class FastCSC(RowClusterer):
                 bandwidth = mean_distance(sums)
                 graph = gaussian_affinity(nearest, bandwidth, len(representatives))
             with progress.stage("constrained cut"):
-                cut = TransferCut(**boundary.small("cut", lambda: vars(self._cut(graph, known, boundary))))
+                known = present_constraints(self, known, nearest, linked_rows, found, boundary)
+                cut = TransferCut(**boundary.small("cut", lambda: vars(self._cut(graph, known))))
                 points = LiftedRows(graph.edges_of, cut.vectors)
             with progress.stage("discretize"):
                 made = boundary.small(
@@ -326,10 +331,8 @@ class FastCSC(RowClusterer):
         )
         return {"representatives": representatives}
 
-    def _cut(self, graph: BipartiteGraph, known: RowConstraints, boundary: Boundary) -> TransferCut:
+    def _cut(self, graph: BipartiteGraph, known: RowConstraints) -> TransferCut:
         """Steps 2 and 3."""
-        if known.codes is not None:  # two passes read them, and the user's labels may be costly to compute
-            known = replace(known, codes=boundary.rows("classes", known.codes)[0])
         return constrained_cut(project_constraints(graph, known), self.n_clusters, self.alpha)
 
     def _discretize(
@@ -520,6 +523,8 @@ def given_constraints(y: Any, constraints: Constraints | None) -> Constraints:
         raise TypeError(
             f"constraints must be made by Constraints.from_labels or from_pairs, got a {type(constraints).__name__}"
         )
+    if isinstance(y, Constraints):
+        raise TypeError("y must be partial labels, got Constraints: give them by name, fit(X, constraints=...)")
     if y is not None:
         if constraints is not None:
             raise ValueError("y and constraints are two forms of the same knowledge: give one of them")
@@ -527,14 +532,78 @@ def given_constraints(y: Any, constraints: Constraints | None) -> Constraints:
     return Constraints.from_pairs() if constraints is None else constraints
 
 
-def warn_empty(estimator: Any, known: RowConstraints, given: bool) -> None:
-    """Say that a fit is unconstrained: a warning when constraints were given."""
+def say_empty(estimator: Any, known: RowConstraints, given: bool) -> None:
+    """Say that a fit is unconstrained: a warning when constraints were given, else a line of the log."""
     if known.empty:
         message = f"{type(estimator).__name__}: no constraints; the result is that of the unconstrained method"
         if given:
-            warnings.warn(message, UserWarning, stacklevel=3)
+            warn_user(message)
         else:
             logger.info(message)
+
+
+def open_store(boundary: Boundary, found: RowScan, known: RowConstraints) -> None:
+    """Bind a named store to the rows and the constraints.
+
+    Raises
+    ------
+    StorageMismatchError
+        If it was made from others.
+    """
+    try:
+        boundary.open(f"{found.fingerprint}-{known.fingerprint}")
+    except StorageMismatchError as error:
+        raise StorageMismatchError(f"{error} (the data are X, and y or constraints)") from None
+
+
+def present_constraints(
+    estimator: Any,
+    known: RowConstraints,
+    blocks: da.Array,
+    present: Present,
+    found: RowScan,
+    boundary: Boundary,
+) -> RowConstraints:
+    """Constraints without those on missing rows; classes are held, for several passes read them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Warns when nothing is left.
+    known : RowConstraints
+    blocks : dask array (n, ...)
+        Something that tells which rows are missing.
+    present : callable
+        Tells it of a block.
+    found : RowScan
+    boundary : Boundary
+    """
+    if known.empty:
+        return known
+    some_missing = found.n_valid < blocks.shape[0]
+    if known.codes is not None:
+        codes = known.codes
+        if some_missing:
+            codes = da.map_blocks(
+                _codes_of_present,
+                codes[:, None],
+                blocks,
+                present=present,
+                token="dc-classes",
+                dtype=np.int32,
+                meta=np.empty(0, np.int32),
+                drop_axis=1,
+            )
+        codes, counts = boundary.rows("classes", codes, _count_labelled)
+        any_left = any(count["labelled"] for count in counts)
+        left = replace(known, codes=codes, n_classes=known.n_classes if any_left else 0)
+    elif some_missing:
+        rows = valid_rows(blocks, present, found)
+        left = replace(known, must_link=known.must_link.among(rows), cannot_link=known.cannot_link.among(rows))
+    else:
+        return known
+    say_empty(estimator, left, given=True)
+    return left
 
 
 # -- constraints as layers --------------------------------------------------------------------------------------------
@@ -547,6 +616,7 @@ class LayerClusterer(ClusterMixin, BaseEstimator):
     """
 
     _fitted_names: tuple[str, ...] = ()
+    _fill: str = "NaN"
     n_clusters: int
     alpha: float
     gamma: float
@@ -565,7 +635,7 @@ class LayerClusterer(ClusterMixin, BaseEstimator):
         ----------
         X : NumPy array, dask array, zarr.Array or path, (n, d)
         y : (n,) NumPy array, dask array, zarr.Array or path, optional
-            Partial labels, -1 or NaN for unknown; the same as ``constraints=Constraints.from_labels(y)``.
+            Partial labels, -1, NaN or masked for unknown; the same as ``constraints=Constraints.from_labels(y)``.
         constraints : Constraints, optional
             Instead of `y`.
 
@@ -582,12 +652,12 @@ class LayerClusterer(ClusterMixin, BaseEstimator):
         with Progress(self.verbose) as progress:
             with progress.stage("check and sample"):
                 known = given.on_rows(rows, fingerprint=boundary.named)
-                warn_empty(self, known, y is not None or constraints is not None)
+                say_empty(self, known, y is not None or constraints is not None)
                 size = self._n_sampled(rows)
                 found = scan(rows, size, stream(seed, "sample"), fingerprint=boundary.named)
                 RowClusterer._check_n_valid(cast(Any, self), found.n_valid)
-                boundary.open(f"{found.fingerprint}-{known.fingerprint}")
-                known = present_constraints(known, rows, found, boundary)
+                open_store(boundary, found, known)
+                known = present_constraints(self, known, rows.blocks, finite_rows, found, boundary)
             with progress.stage("embedding"):
                 lazy = self._embed(rows, found, known, boundary, seed)
                 embedding, _ = boundary.rows("embedding", lazy)
@@ -759,7 +829,7 @@ class CSPML(LayerClusterer):
             )
 
     def _embed(self, rows: Rows, found: RowScan, known: RowConstraints, boundary: Boundary, seed: int) -> da.Array:
-        valid = valid_rows(rows, found)
+        valid = valid_rows(rows.blocks, finite_rows, found)
 
         def make() -> dict[str, Any]:
             inside = on_valid_rows(known, valid, rows.n_samples)
@@ -797,7 +867,7 @@ class CSPML(LayerClusterer):
         read_tasks, input_bytes = len(rows.blocks.__dask_graph__()), rows.n_samples * rows.n_features * 8
         matrices = 8 * n * n * (5 if n <= FORMED_ROWS else 2) + 8 * n * (k + 8) * 40
         stages = [
-            StagePlan("check and sample", 1, 3 * blocks + read_tasks, input_bytes, 0, 3 * input_bytes),
+            StagePlan("check and sample", 1, 5 * blocks + read_tasks, input_bytes, 4 * n, 3 * input_bytes),
             StagePlan("embedding", 0, blocks, 0, 4 * k * n, matrices + 2 * input_bytes),
             StagePlan("discretize", LIKELY_ITER, LIKELY_ITER * 2 * tree_tasks(blocks), 4 * k * n, 0, 16 * k * n),
             StagePlan("labels", 1, 2 * blocks, 4 * k * n, 4 * n, 16 * k * n),
@@ -807,7 +877,7 @@ class CSPML(LayerClusterer):
             rows,
             self.storage,
             stages,
-            held_bytes=4 * n * (k + 1),
+            held_bytes=4 * n * (k + 2),
             input_passes=1,
             small_bytes=8 * n * d,
         )
@@ -866,7 +936,8 @@ class FastCSPML(LayerClusterer):
     -----
     FAST-CSP-ML, Algorithm 4 of Trokicic, Todorovic, 2019 (csp_ml_and_fast_csp_ml_2019); `sample_layers` has the
     formulas and the departures. Cost is O(n l (d + k)), however many labelled rows there are. Only constraints with a
-    sampled row take part: labels give them in plenty, random pairs of a large data set hardly any.
+    sampled row take part: labels give them in plenty, random pairs of a large data set hardly any; `fit` warns if there
+    are none. The rows are sampled uniformly, as Theorem 2 asks, and not by their constraints.
     Labels are bit-equal for any chunking, scheduler, number of workers and BLAS threads.
 
     Examples
@@ -914,10 +985,16 @@ class FastCSPML(LayerClusterer):
         return self.n_landmarks
 
     def _embed(self, rows: Rows, found: RowScan, known: RowConstraints, boundary: Boundary, seed: int) -> da.Array:
-        sampled = valid_rows(rows, found, draw_ranks(stream(seed, "sample"), found.n_valid, self.n_landmarks))
+        ranks = draw_ranks(stream(seed, "sample"), found.n_valid, self.n_landmarks)
+        sampled = valid_rows(rows.blocks, finite_rows, found, ranks)
         layers, values = sample_layers(
             rows, found.form, found.sample, sampled, found.n_valid, known, self.gamma, self.n_clusters, self.alpha
         )
+        if not known.empty and not layers.n_constrained:
+            warn_user(
+                f"{type(self).__name__}: 0 of {len(sampled)} sampled rows are constrained; the result is that of the "
+                "unconstrained method. Raise n_landmarks, label more rows, or use FastCSC"
+            )
         self.landmarks_ = found.sample.astype(np.float64)
         self.eigenvalues_ = values
         return embed_rows(rows, layers, known)
@@ -943,7 +1020,7 @@ class FastCSPML(LayerClusterer):
         read_tasks, input_bytes, per_pass = len(rows.blocks.__dask_graph__()), n * d * raw, tree_tasks(blocks)
         tile = min(TILE_ROWS, block) * (8 * sampled * 8 + 3 * 8 * d)
         stages = [
-            StagePlan("check and sample", 1, 3 * blocks + read_tasks, input_bytes, 0, block * d * (raw + 8)),
+            StagePlan("check and sample", 1, 5 * blocks + read_tasks, input_bytes, 4 * n, block * d * (raw + 8)),
             StagePlan(
                 "embedding",
                 2,
@@ -967,7 +1044,7 @@ class FastCSPML(LayerClusterer):
             rows,
             self.storage,
             stages,
-            held_bytes=4 * n * (k + 1),
+            held_bytes=4 * n * (k + 2),
             input_passes=3,
             small_bytes=8 * sampled * (d + 3 * k + 12 * sampled),
         )
@@ -987,42 +1064,34 @@ def _take_rows(block: NDArray[Any], number: int, drawn: NDArray[np.int64], size:
     return {"rows": np.asarray(block)[drawn[low:high] - number * size]}
 
 
-def valid_rows(rows: Rows, found: RowScan, ranks: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+def valid_rows(
+    blocks: da.Array, present: Present, found: RowScan, ranks: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
     """Numbers of the rows that take part; of those with these ranks among them."""
-    if found.n_valid == rows.n_samples:
-        return np.arange(rows.n_samples) if ranks is None else ranks
-    parts = compute(map_to_objects(_finite_numbers, rows.blocks, name="dc-present", size=rows.block_rows))[0]
-    present: NDArray[np.int64] = np.concatenate([part["rows"] for part in parts])
-    return present if ranks is None else present[ranks]
+    if found.n_valid == blocks.shape[0]:
+        return np.arange(blocks.shape[0]) if ranks is None else ranks
+    numbered = map_to_objects(_present_numbers, blocks, name="dc-present", present=present, size=blocks.chunksize[0])
+    rows: NDArray[np.int64] = np.concatenate([part["rows"] for part in compute(numbered)[0]])
+    return rows if ranks is None else rows[ranks]
 
 
-def _finite_numbers(block: NDArray[Any], number: int, size: int) -> dict[str, Any]:
-    finite = finite_rows(block)
-    return {"rows": number * size + (np.arange(len(block)) if finite is None else np.flatnonzero(finite))}
+def _present_numbers(block: NDArray[Any], number: int, present: Present, size: int) -> dict[str, Any]:
+    there = present(block)
+    return {"rows": number * size + (np.arange(len(block)) if there is None else np.flatnonzero(there))}
 
 
-def present_constraints(known: RowConstraints, rows: Rows, found: RowScan, boundary: Boundary) -> RowConstraints:
-    """Constraints without those on missing rows."""
-    if found.n_valid == rows.n_samples:
-        return known
-    codes = known.codes
-    if codes is not None:
-        lazy = da.map_blocks(
-            _codes_of_present, codes[:, None], rows.blocks, dtype=np.int32, meta=np.empty(0, np.int32), drop_axis=1
-        )
-        codes = boundary.rows("classes", lazy)[0]
-    present = valid_rows(rows, found)
-    return replace(
-        known,
-        codes=codes,
-        must_link=known.must_link.among(present),
-        cannot_link=known.cannot_link.among(present),
-    )
+def linked_rows(edges: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Rows that are there, by their packed edges."""
+    return edges[:, 0] >= 0
 
 
-def _codes_of_present(codes: NDArray[np.int32], block: NDArray[Any]) -> NDArray[np.int32]:
-    finite = finite_rows(block)
-    return codes[:, 0] if finite is None else np.where(finite, codes[:, 0], np.int32(-1))
+def _codes_of_present(codes: NDArray[np.int32], block: NDArray[Any], present: Present) -> NDArray[np.int32]:
+    there = present(block)
+    return codes[:, 0] if there is None else np.where(there, codes[:, 0], np.int32(-1))
+
+
+def _count_labelled(codes: NDArray[np.int32]) -> dict[str, Any]:
+    return {"labelled": int((codes >= 0).sum())}
 
 
 def on_valid_rows(known: RowConstraints, valid: NDArray[np.int64], n_rows: int) -> RowConstraints:
@@ -1060,6 +1129,11 @@ def spectral_learning(
     -------
     (n,) int32
 
+    Raises
+    ------
+    ValueError
+        If `affinity` is something else, or the constraints are for another number of rows.
+
     Notes
     -----
     As csp_ml_and_fast_csp_ml_2019 describes it in section 3: W is 1 at must-links and 0 at cannot-links; the rows of
@@ -1067,7 +1141,7 @@ def spectral_learning(
     k-means. O(n**3).
     """
     check_integer("n_clusters", n_clusters, 1)
-    W = np.array(affinity, np.float64)
+    W = _checked_affinity(affinity, constraints)
     n = len(W)
     Q = constraints.to_sparse(n).todense()
     W[Q > 0] = 1.0
@@ -1112,7 +1186,8 @@ def constrained_spectral_clustering(
     Raises
     ------
     ValueError
-        If no eigenvector is feasible: `beta` is too large, or there are no constraints.
+        If `affinity` is something else, the constraints are for another number of rows, or no eigenvector is feasible:
+        `beta` is too large, or there are no constraints.
 
     Notes
     -----
@@ -1124,7 +1199,7 @@ def constrained_spectral_clustering(
     Glass 0.49 against 0.65 at 75 labels).
     """
     check_integer("n_clusters", n_clusters, 1)
-    W = np.array(affinity, np.float64)
+    W = _checked_affinity(affinity, constraints)
     n = len(W)
     degrees = W.sum(axis=1)
     roots = np.where(degrees > 0, 1.0 / np.sqrt(np.where(degrees > 0, degrees, 1.0)), 0.0)
@@ -1147,6 +1222,21 @@ def constrained_spectral_clustering(
     costs = np.einsum("ij,ij->j", vectors, L @ vectors)
     chosen = vectors[:, np.argsort(costs, kind="stable")[:wanted]]
     return _cluster_in_memory(unit_rows(roots[:, None] * chosen), n_clusters, random_state)
+
+
+def _checked_affinity(affinity: Any, constraints: Constraints) -> NDArray[np.float64]:
+    """A copy of an affinity matrix, checked against what it has to be and against the constraints."""
+    W = np.array(affinity, np.float64)
+    if W.ndim != 2 or W.shape[0] != W.shape[1]:
+        raise ValueError(f"affinity must be a square matrix (n, n), got shape {W.shape}")
+    bad = ~(np.isfinite(W) & (W >= 0))
+    if bad.any():
+        i, j = np.unravel_index(np.argmax(bad), W.shape)
+        raise ValueError(f"affinity must be finite and not negative, got {W[i, j]} at row {i}, column {j}")
+    if not np.allclose(W, W.T):
+        raise ValueError("affinity must be symmetric")
+    constraints.check_n_rows(len(W), "affinity")
+    return W
 
 
 def _cluster_in_memory(points: NDArray[np.float64], n_clusters: int, random_state: Seed) -> NDArray[np.int32]:

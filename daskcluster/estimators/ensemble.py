@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
+from ..constraints.constraints import Constraints, RowConstraints
 from ..ensemble.generation import (
     CENTER_ROWS,
     ROWS_PER_CENTER,
     Member,
+    RowSample,
     SpectralBase,
     draw_numbers,
     drawn_range,
@@ -25,27 +26,33 @@ from ..ensemble.generation import (
     member_seeds,
     pool_size,
     predict_finite,
+    rows_seen,
     spectral_members,
     takes,
 )
 from ..ensemble.incidence import check_base_clusterings, scan_labels
+from ..errors import warn_user
 from ..kernels.rows import compute_dtype
 from ..pipeline.representatives import n_candidates
 from ..pipeline.rows import Rows, RowScan, check_rows, scan
-from ..runtime.boundary import budget_bytes
+from ..runtime.boundary import Boundary, budget_bytes
+from ..runtime.execution import active_client
 from ..runtime.forecast import Plan, StagePlan, make_plan, tree_tasks
 from ..runtime.progress import Progress
 from ..runtime.seeding import stream
 from ..typing import ArrayInput, PathInput, Seed
-from ..validation import check_integer, check_real
-from .base import RowClusterer
+from ..validation import check_flag, check_integer, check_real
+from .base import RowClusterer, on_client, where_it_predicts
 from .consensus import BipartiteCut, Consensus
+from .constrained import LayerClusterer, given_constraints
 from .uspec import USPEC
 
 __all__ = ["USENC", "Ensemble"]
 
 #: With ``k_range=None`` the numbers of clusters go up to sqrt(n), as in sec_2015, but no further than this.
 MOST_NUMBER = 200
+#: Clusterers of this package: they take chunked rows.
+OWN = (RowClusterer, LayerClusterer)
 #: Constrained base clusterings differ from k by so much with ``k_range=None``, as in section 5.3 of
 #: fast_csc_and_secrp_2017: from k - 5 to k + 4.
 FEWER, MORE = 5, 4
@@ -89,10 +96,11 @@ class _EnsembleBase(RowClusterer):
         -------
         self
         """
-        return self._fit(X, None, None)
-
-    def _fit(self, X: ArrayInput, y: Any, constraints: Any) -> Self:
         self._check_parameters()
+        return self._fit(X, None)
+
+    def _fit(self, X: ArrayInput, given: Constraints | None) -> Self:
+        """Fit with checked parameters; `given` guides the base clusterers, which take constraints."""
         base, consensus = self._parts()
         boundary = self._boundary()
         rows = self._open(X, reset=True)
@@ -101,11 +109,16 @@ class _EnsembleBase(RowClusterer):
         spectral = type(base) is USPEC and self.sample_rate >= 1
         with Progress(self.verbose) as progress:
             with progress.stage("check and sample"):
+                known = None if given is None else given.on_rows(rows, fingerprint=boundary.named)
                 found = self._scan(rows, base if spectral else None, seed, fingerprint=boundary.named)
                 self._check_n_valid(found.n_valid)
-                boundary.open(_with_guidance(found.fingerprint, y, constraints))
-            numbers = self._numbers(base, found.n_valid, seed)
-            seeds = member_seeds(seed, self.n_base_clusterings)
+                boundary.open(found.fingerprint if known is None else f"{found.fingerprint}-{known.fingerprint}")
+                guide = _guide(given, known, boundary)
+                seeds = member_seeds(seed, self.n_base_clusterings)
+                n_seen = rows_seen(rows, self.sample_rate, seeds, found.n_valid)
+            self._check_n_seen(base, n_seen)
+            consensus._check_size(self._n_labelled(found.n_valid))
+            numbers = self._numbers(base, n_seen, seed)
             if spectral:
                 parameters = _spectral_parameters(base)
                 members = spectral_members(rows, found, parameters, numbers, seeds, boundary, progress)
@@ -121,16 +134,20 @@ class _EnsembleBase(RowClusterer):
                     seeds,
                     boundary,
                     progress,
-                    lazy=isinstance(base, RowClusterer) or hasattr(base, "_fitted_names"),
+                    lazy=isinstance(base, OWN),
                     sample_rate=self.sample_rate,
                     predict_unsampled=self.predict_unsampled,
-                    y=y,
-                    fit_parameters={} if constraints is None else {"constraints": constraints},
+                    guide=guide,
                 )
                 estimators = [member.model for member in members]
             label_rows = self._label_rows(members)
             with progress.stage("base clusters"):
                 book = scan_labels(label_rows)
+            if book.n_labelled == 0:
+                raise ValueError(
+                    f"base must label rows, got no label for any row in any of {self.n_base_clusterings} base "
+                    f"clusterings by {type(base).__name__}"
+                )
             labels, agreement = consensus._fit_labels(label_rows, book, boundary, progress)
             with progress.stage("labels"):
                 self.consensus_ = consensus
@@ -140,17 +157,39 @@ class _EnsembleBase(RowClusterer):
                 consensus.n_features_in_ = self.n_base_clusterings
                 self.labels_ = self._keep("labels", labels, rows, boundary)
                 self.agreement_ = self._keep("agreement", agreement, rows, boundary)
-                self.base_labels_ = self._hand_out(label_rows.blocks, rows)
+                self.base_labels_ = self._keep_base_labels(label_rows.blocks, rows, boundary)
+        _repeat_warnings(members)
         n_without = found.n_valid - book.n_labelled
         if n_without > 0:
-            warnings.warn(
-                f"{n_without} rows have no label in any base clustering; they get the label -1: raise "
-                "n_base_clusterings or sample_rate, or set predict_unsampled",
-                UserWarning,
-                stacklevel=3,
-            )
-        consensus._warn_fewer()
+            advice = ""
+            if self.sample_rate < 1 and not self.predict_unsampled:
+                advice = ": raise n_base_clusterings or sample_rate, or set predict_unsampled"
+            warn_user(f"{n_without} rows have no label in any base clustering; they get the label -1{advice}")
+        consensus._warn()
         return self
+
+    def _check_n_seen(self, base: Any, n_seen: int) -> None:
+        least = self.n_clusters if "n_clusters" in base.get_params(deep=False) else 1
+        if n_seen < least:
+            raise ValueError(
+                f"sample_rate must leave each base clusterer {least} rows at least, got "
+                f"sample_rate={self.sample_rate}: {n_seen} rows without NaN or infinity, and "
+                f"n_clusters={self.n_clusters}"
+            )
+
+    def _n_labelled(self, n_valid: int) -> int:
+        """Rows with a label in some base clustering, as many as are likely."""
+        if self.sample_rate >= 1 or self.predict_unsampled:
+            return n_valid
+        return int(n_valid * (1 - (1 - self.sample_rate) ** self.n_base_clusterings))
+
+    def _keep_base_labels(self, labels: da.Array, rows: Rows, boundary: Boundary) -> Any:
+        """`base_labels_`: NumPy; or the held arrays; or, on a cluster without a named store, the models' own labels."""
+        if rows.chunked and not boundary.named and active_client() is not None:
+            if self._members_predict:
+                return self._map(rows, "base labels")
+            labels = on_client(labels)
+        return self._hand_out(labels.astype(np.promote_types(labels.dtype, np.int32)), rows)
 
     def _scan(self, rows: Rows, spectral: Any, seed: int, *, fingerprint: bool) -> RowScan:
         size, unit_length = 1, False
@@ -164,7 +203,7 @@ class _EnsembleBase(RowClusterer):
         row_bytes = rows.n_features * rows.blocks.dtype.itemsize
         return pool_size(_spectral_parameters(base), self.n_base_clusterings, least, row_bytes)
 
-    def _numbers(self, base: Any, n_valid: int, seed: int) -> list[Any]:
+    def _numbers(self, base: Any, n_seen: int, seed: int) -> list[Any]:
         if "n_clusters" not in base.get_params(deep=False):
             if self.k_range is not None:
                 raise ValueError(
@@ -172,49 +211,52 @@ class _EnsembleBase(RowClusterer):
                 )
             return [None] * self.n_base_clusterings
         asked = self.k_range
-        if asked is None and takes(base.fit, "constraints"):
+        if asked is None and takes(base, "constraints"):
             asked = (max(min(2, self.n_clusters), self.n_clusters - FEWER), self.n_clusters + MORE)
         elif asked is None:
-            asked = (self.n_clusters, max(self.n_clusters, min(int(np.sqrt(n_valid)), MOST_NUMBER)))
-        self.k_range_ = drawn_range((int(asked[0]), int(asked[1])), self.n_clusters, n_valid)
+            asked = (self.n_clusters, max(self.n_clusters, min(int(np.sqrt(n_seen)), MOST_NUMBER)))
+        self.k_range_ = drawn_range((int(asked[0]), int(asked[1])), self.n_clusters, n_seen)
         return draw_numbers(self.k_range_, self.n_base_clusterings, seed)
 
     def _label_rows(self, members: list[Member]) -> Rows:
-        labels = da.stack([member.labels.astype(np.int32) for member in members], axis=1)
+        dtype = np.result_type(*(member.labels.dtype for member in members))
+        labels = da.stack([member.labels.astype(dtype) for member in members], axis=1)
         return check_base_clusterings(labels.rechunk({1: -1}))
 
     # -- new rows ------------------------------------------------------------------------------------------------------
 
     @property
-    def _predicts(self) -> bool:  # type: ignore[override]
+    def _members_predict(self) -> bool:
         """Whether every base clusterer labels new rows, and fit's rows as it labelled them."""
         if len(self.estimators_) < self.n_base_clusterings:
             return False
-        return self.consensus_._predicts and (self.sample_rate >= 1 or self.predict_unsampled)
+        return self.sample_rate >= 1 or self.predict_unsampled
+
+    @property
+    def _predicts(self) -> bool:  # type: ignore[override]
+        return self._members_predict and self.consensus_._predicts
 
     def _block_function(self, what: str, dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:
-        outcome, arguments = self.consensus_._block_function(what, np.dtype(np.int32))
         members = [
             model._block_function("labels", dtype)
             if isinstance(model, RowClusterer)
             else (predict_finite, {"clusterer": model})
             for model in self.estimators_
         ]
+        if what == "base labels":
+            return members_block, {"members": members}
+        outcome, arguments = self.consensus_._block_function(what, np.dtype(np.int32))
         return ensemble_block, {"members": members, "outcome": outcome, "arguments": arguments}
 
     def _output(self, what: str) -> tuple[int | None, Any]:
+        if what == "base labels":
+            most = int(self.consensus_._values.max())
+            return self.n_base_clusterings, np.promote_types(np.int32, np.min_scalar_type(-most - 1))
         return self.consensus_._output(what)
 
     @property
     def _n_features_out(self) -> int:
         return self.consensus_._n_features_out
-
-    def _check_predicts(self) -> None:
-        check_is_fitted(self, "n_clusters_")
-        if len(self.estimators_) < self.n_base_clusterings or not self.consensus_._predicts:
-            raise AttributeError(
-                f"this {type(self).__name__} cannot label new rows: a base clusterer or the consensus cannot"
-            )
 
     def predict(self, X: ArrayInput) -> Any:
         """Label rows, new or old: by every base clusterer, then by the consensus.
@@ -233,9 +275,9 @@ class _EnsembleBase(RowClusterer):
         Raises
         ------
         AttributeError
-            If a base clusterer, or the consensus, cannot label new rows.
+            If a base clusterer, or the consensus, cannot label new rows: `hasattr` is false then, and the message says
+            why.
         """
-        self._check_predicts()
         return super().predict(X)
 
     def transform(self, X: ArrayInput) -> Any:
@@ -250,7 +292,6 @@ class _EnsembleBase(RowClusterer):
         (n, q) float
             NumPy for NumPy, a lazy dask array for chunked input; NaN for missing rows.
         """
-        self._check_predicts()
         return super().transform(X)
 
     # -- the forecast --------------------------------------------------------------------------------------------------
@@ -348,9 +389,9 @@ class _EnsembleBase(RowClusterer):
         stages = [StagePlan("check", 1, blocks + read_tasks, input_bytes, 0, block * row_bytes)]
         if not hasattr(base, "plan"):
             one = StagePlan(
-                "base clusterings", m, m * (blocks + read_tasks), m * input_bytes, 4 * m * n, 3 * input_bytes
+                "base clusterings", m, m * (blocks + read_tasks), m * input_bytes, 2 * m * n, 3 * input_bytes
             )
-            return [*stages, one], 4 * m * n, 1 + m, input_bytes
+            return [*stages, one], 2 * m * n, 1 + m, input_bytes
         own = base.plan(rows.blocks)
         stages += [
             StagePlan(
@@ -363,28 +404,59 @@ class _EnsembleBase(RowClusterer):
             )
             for stage in own.stages
         ]
-        return stages, 4 * m * n + own.scratch_bytes, 1 + m * own.input_passes, 0
+        return stages, 2 * m * n + own.scratch_bytes, 1 + m * own.input_passes, 0
 
 
 def ensemble_block(
     block: NDArray[Any], members: list[tuple[Any, dict[str, Any]]], outcome: Any, arguments: dict[str, Any]
 ) -> NDArray[Any]:
     """Label a raw block by every base clusterer, then apply a function of base clusterings (n, m)."""
-    labels = [function(block, **own) for function, own in members]
-    return outcome(np.stack(labels, axis=1), **arguments)
+    return outcome(members_block(block, members), **arguments)
 
 
-def _with_guidance(fingerprint: str, y: Any, constraints: Any) -> str:
-    """The input's fingerprint, with that of what guides the base clusterers."""
-    if not fingerprint or (y is None and constraints is None):
-        return fingerprint
-    digest = hashlib.blake2b(fingerprint.encode(), digest_size=16)
-    if y is not None:
-        digest.update(np.ascontiguousarray(y).tobytes())
-    for name, value in sorted(getattr(constraints, "__dict__", {}).items()):
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(value).tobytes() if isinstance(value, np.ndarray) else repr(value).encode())
-    return digest.hexdigest()
+def members_block(block: NDArray[Any], members: list[tuple[Any, dict[str, Any]]]) -> NDArray[Any]:
+    """Label a raw block by every base clusterer, (n, m)."""
+    return np.stack([function(block, **own) for function, own in members], axis=1)
+
+
+def _guide(
+    given: Constraints | None, known: RowConstraints | None, boundary: Boundary
+) -> Callable[[RowSample | None], dict[str, Any]]:
+    """Function of a sample of the rows, or None for all, that gives what a base clusterer's `fit` gets beside them."""
+    if given is None or known is None:
+        return unguided
+    if known.codes is not None:
+        # Checked, and held: the user's labels may be costly to compute, and m fits read them.
+        codes, _ = boundary.rows("classes", known.codes)
+        given = Constraints(labels=codes, weight=known.confidences, n_samples=given.n_samples)
+    return partial(guided, constraints=given)
+
+
+def unguided(taken: RowSample | None) -> dict[str, Any]:
+    """What a `fit` without constraints gets beside the rows."""
+    return {}
+
+
+def guided(taken: RowSample | None, constraints: Constraints) -> dict[str, Any]:
+    """What a `fit` on a sample of the rows gets beside these; its constraints are from labels, see `Ensemble.fit`."""
+    if taken is None:
+        return {"constraints": constraints}
+    labels, weight = (
+        taken.take(column) if isinstance(column, da.Array) else column
+        for column in (constraints.labels, constraints.weight)
+    )
+    return {"constraints": Constraints(labels=labels, weight=weight, n_samples=sum(taken.counts))}
+
+
+def _repeat_warnings(members: list[Member]) -> None:
+    """Say once what base clusterers said, each about itself: the first of them, and how many did."""
+    heard: dict[Any, list[str]] = {}
+    for member in members:
+        own = {(warned.category, warned.filename, warned.lineno): str(warned.message) for warned in member.warned}
+        for what, text in own.items():
+            heard.setdefault(what, []).append(text)
+    for (category, *_), texts in heard.items():
+        warn_user(f"in {len(texts)} of {len(members)} base clusterings: {texts[0]}", category)
 
 
 def _spectral_parameters(base: USPEC) -> SpectralBase:
@@ -416,6 +488,7 @@ def _as_uspec(base: USPEC, model: dict[str, Any], number: int, seed: int, found:
     return fitted
 
 
+@where_it_predicts
 class Ensemble(_EnsembleBase):
     """Base clusterings by any clusterer, and their consensus.
 
@@ -424,11 +497,12 @@ class Ensemble(_EnsembleBase):
     n_clusters : int
         k, clusters of the consensus.
     base : estimator, optional
-        The base clusterer: one of this package, or any with scikit-learn's `fit_predict`, which then gets the rows in
-        memory. None means `USPEC`. Its ``n_clusters``, ``random_state``, ``missing``, ``storage`` and ``verbose``,
-        where it has them, are the ensemble's.
+        The base clusterer: one of this package, or any with scikit-learn's `get_params` and `fit_predict`, which then
+        gets the rows in memory. None means `USPEC`. Its ``n_clusters``, ``random_state``, ``missing``, ``storage`` and
+        ``verbose``, where it has them, are the ensemble's.
     consensus : estimator, optional
-        `BipartiteCut` (None), `SEC` or `ISEC`. Its ``n_clusters``, ``random_state``, ``storage`` and ``verbose`` are
+        `BipartiteCut` (None), `SEC` or `ISEC`; an `ISEC` without `n_representatives` leaves the ensemble without
+        `predict` and `transform`. Its ``n_clusters``, ``random_state``, ``storage`` and ``verbose`` are
         the ensemble's.
     n_base_clusterings : int
         m.
@@ -437,17 +511,19 @@ class Ensemble(_EnsembleBase):
         square root of the number of rows, 200 at most, as in sec_2015; for a constrained base from `n_clusters` - 5 to
         `n_clusters` + 4, as in fast_csc_and_secrp_2017, for its constraints tell of k clusters; a base without
         ``n_clusters`` keeps to its own ways. Ranges are lowered where there are few rows: no more than twice the root
-        of their number, see `k_range_`.
+        of their number, see `k_range_`. Rows are those that a base clusterer sees.
     sample_rate : float
         Share of the rows that each base clusterer sees, drawn anew for each; the others have no label in this base
-        clustering.
+        clustering. It must leave `n_clusters` rows at least.
     predict_unsampled : bool
         With ``sample_rate`` < 1: give the others the label that the base clusterer predicts.
     missing : {"raise", "label"}
         Rows with NaN or infinity: an error that names the first one, or the label -1.
     random_state : int, numpy RandomState or Generator, or None
     storage : path, optional
-        Named store: a run that was killed continues at the first base clustering that is not there. See `USPEC`.
+        Named store: a run that was killed continues at the first base clustering that is not there. See `USPEC`. It
+        keeps the labels of all base clusterings, and the models of those by clusterers of this package; an ensemble
+        that took a base clustering by another package's clusterer from there cannot label new rows.
     verbose : bool
         Show the progress of the stages on stderr.
 
@@ -458,7 +534,9 @@ class Ensemble(_EnsembleBase):
     agreement_ : (n,) float32
         How far the base clusterings agree with the consensus on each row, see `BipartiteCut`.
     base_labels_ : (n, m) int32
-        The base clusterings; -1 for no label.
+        The base clusterings; -1 for no label. int64 where a base clusterer of another package needs it. Like `labels_`
+        and `agreement_`, a lazy one that was fitted on a cluster, without `storage` and with ``sample_rate`` < 1, goes
+        with the cluster if it is larger than the memory budget.
     base_n_clusters_ : (m,) int64
         Clusters of each base clustering.
     k_range_ : tuple of int
@@ -477,8 +555,11 @@ class Ensemble(_EnsembleBase):
     ------
     ValueError
         In `fit`, before any heavy work: if a parameter or the input is not acceptable.
+        Also, after the base clusterings, if none of them labels any row.
     TypeError
         If `base` is no clusterer, or `consensus` no consensus of this package.
+    MemoryError
+        If the consensus is an `ISEC` and the rows are more than fit; before any base clustering.
 
     Notes
     -----
@@ -531,51 +612,78 @@ class Ensemble(_EnsembleBase):
         Parameters
         ----------
         X : NumPy array, dask array, zarr.Array or path, (n, d)
-        y : (n,) array, optional
-            Partial labels for a constrained base clusterer; others ignore it.
+        y : (n,) NumPy array, dask array, zarr.Array or path, optional
+            Partial labels for a constrained base clusterer, one whose `fit` takes `constraints`; others ignore it.
         constraints : Constraints, optional
-            For a constrained base clusterer.
+            For a constrained base clusterer, instead of `y`. With ``sample_rate`` < 1 they must be from labels.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y, constraints)
+        self._check_parameters()
+        base, _ = self._parts()
+        if not takes(base, "constraints"):
+            if constraints is not None:
+                raise ValueError(f"constraints must be None for a base that takes none, got base={base!r}")
+            return self._fit(X, None)
+        if y is None and constraints is None:
+            return self._fit(X, None)
+        given = given_constraints(y, constraints)
+        if self.sample_rate < 1 and given.labels is None:
+            raise ValueError("constraints must be from labels with sample_rate < 1: pairs name rows of the whole")
+        return self._fit(X, given)
+
+    def fit_predict(self, X: ArrayInput, y: Any = None, *, constraints: Any = None) -> Any:
+        """Cluster the rows and return `labels_`; see `fit`."""
+        return self.fit(X, y, constraints=constraints).labels_
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not 0 < check_real("sample_rate", self.sample_rate, 0.0) <= 1:
             raise ValueError(f"sample_rate must be above 0 and at most 1, got {self.sample_rate}")
-        if self.base is not None and (
-            isinstance(self.base, type) or not hasattr(self.base, "get_params") or not hasattr(self.base, "fit")
-        ):
-            raise TypeError(f"base must be a clusterer with fit_predict, or None, got {self.base!r}")
+        check_flag("predict_unsampled", self.predict_unsampled)
+        if self.base is not None:
+            if isinstance(self.base, type | Consensus) or not all(
+                hasattr(self.base, name) for name in ("get_params", "fit_predict")
+            ):
+                raise TypeError(f"base must be a clusterer of rows, with fit_predict, or None, got {self.base!r}")
+            if self.predict_unsampled and not hasattr(self.base, "predict"):
+                raise ValueError(f"predict_unsampled must be False for a base without predict, got {self.base!r}")
         if self.consensus is not None and not isinstance(self.consensus, Consensus):
             raise TypeError(f"consensus must be a BipartiteCut, SEC or ISEC, or None, got {self.consensus!r}")
-        if self.base is not None and self.predict_unsampled and not hasattr(self.base, "predict"):
-            raise ValueError(f"predict_unsampled must be False for a base without predict, got {self.base!r}")
 
-    def _fit(self, X: ArrayInput, y: Any, constraints: Any) -> Self:
-        if constraints is not None:
-            base = USPEC() if self.base is None else self.base
-            if not takes(base.fit, "constraints"):
-                raise ValueError(f"constraints must be None for a base that takes none, got base={base!r}")
-            if self.sample_rate < 1:
-                raise ValueError("constraints must be None with sample_rate < 1: they name rows of the whole; give y")
-        return super()._fit(X, y, constraints)
+    def _boundary(self, **instead: Any) -> Boundary:
+        base, consensus = self._parts()  # with the parameters that are the ensemble's
+        return super()._boundary(base=base, consensus=consensus, **instead)
 
     def _parts(self) -> tuple[Any, Consensus]:
         base = USPEC() if self.base is None else clone(self.base)
         consensus = BipartiteCut() if self.consensus is None else clone(self.consensus)
         known = base.get_params(deep=False)
-        own = {"missing": self.missing, "storage": None, "verbose": False}
-        base.set_params(**{name: value for name, value in own.items() if name in known})
-        consensus.set_params(n_clusters=self.n_clusters, random_state=None, storage=None, verbose=False)
-        base_check = getattr(base, "_check_parameters", None)
-        if base_check is not None:
-            base_check()
-        consensus._check_parameters()
+        own = {"n_clusters": self.n_clusters, "random_state": None, "storage": None, "verbose": False}
+        consensus.set_params(**own)
+        base.set_params(**{name: value for name, value in (own | {"missing": self.missing}).items() if name in known})
+        for part in (base, consensus):
+            if isinstance(part, OWN):  # others may have a method of this name, which is their own matter
+                part._check_parameters()
         return base, consensus
+
+    def _check_predicts(self) -> None:
+        """Say why this ensemble cannot label new rows, before a fit or after it."""
+        base, consensus = self.base, self.consensus_ if hasattr(self, "consensus_") else self.consensus
+        why = ""
+        if isinstance(consensus, Consensus) and not consensus._predicts:
+            why = f"its consensus {type(consensus).__name__} learns on all rows and has no rule for others"
+        elif base is not None and not hasattr(base, "predict"):
+            why = f"its base {type(base).__name__} has no predict"
+        elif len(getattr(self, "estimators_", ())) < self.n_base_clusterings and hasattr(self, "n_clusters_"):
+            why = (
+                f"base clusterings were read from a storage, which keeps only the labels of a {type(base).__name__}; "
+                "its fitted models were not kept. Fit without storage, or into a new one"
+            )
+        if why:
+            raise AttributeError(f"this Ensemble cannot label new rows: {why}")
 
 
 class USENC(_EnsembleBase):
@@ -636,8 +744,8 @@ class USENC(_EnsembleBase):
     -----
     U-SENC of Huang, Wang, Wu, Lai, Kwoh, TKDE 2019 (uspec_usenc_2019), section 3.2. Departures are described where they
     are made: `ensemble.generation.spectral_members` and `BipartiteCut`. The same as
-    ``Ensemble(base=USPEC(...), consensus=BipartiteCut(...), k_range=(20, 60))``. Labels are bit-equal for any chunking,
-    scheduler, number of workers and BLAS threads.
+    ``Ensemble(base=USPEC(), consensus=BipartiteCut(n_init=3), k_range=(20, 60))``. Labels are bit-equal for any
+    chunking, scheduler, number of workers and BLAS threads.
 
     Examples
     --------

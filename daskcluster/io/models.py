@@ -39,7 +39,7 @@ import zarr
 from ..typing import PathInput
 from .zarr import atomic_path, check_output, create_array
 
-__all__ = ["FORMAT_VERSION", "load_model", "model_summary", "save_model"]
+__all__ = ["FORMAT_VERSION", "can_be_saved", "load_model", "model_summary", "save_model"]
 
 #: Version of the format that `save_model` writes. Raise it when older versions of the package would misread a
 #: model.
@@ -109,6 +109,15 @@ def save_model(estimator: Any, path: PathInput, overwrite: bool = False) -> None
             "notes": writer.notes,
             "versions": _versions(),
         }
+
+
+def can_be_saved(estimator: Any) -> bool:
+    """Tell whether an estimator, fitted or not, is of a class and has parameters that `save_model` takes."""
+    try:
+        _Encoder().estimator(estimator, "", must_be_fitted=False)
+    except TypeError:
+        return False
+    return True
 
 
 class _Encoder:

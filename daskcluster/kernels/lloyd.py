@@ -177,7 +177,7 @@ def sqdist_to_centers(points, centers):
     return out
 
 
-@jit
+@jit_fast
 def closest_sqdist(points, center, closest):
     """Lower `closest` (n,) float64 to the squared distances to one more centre (q,), in place."""
     for i in range(points.shape[0]):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FewerClustersWarning
+from ..errors import FewerClustersWarning, warn_user
 from ..kernels.lloyd import assign_rows
 from ..runtime.execution import map_rows
 from ..runtime.seeding import stream
@@ -88,9 +87,8 @@ def assign_block(block: NDArray[Any], points: Points, centers: NDArray[np.float6
 
 def warn_fewer(estimator: Any, n_found: int, n_clusters: int) -> None:
     """The one warning that fewer clusters were found than asked for."""
-    warnings.warn(
+    warn_user(
         f"{type(estimator).__name__} found {n_found} clusters, not n_clusters={n_clusters}: "
         "there are not enough distinct rows or linked representatives",
         FewerClustersWarning,
-        stacklevel=3,
     )

@@ -123,7 +123,7 @@ def check_rows(X: Any, missing: str = "raise", sized_as: np.dtype[Any] | None = 
         X = X.to_dask_array()
     if type(X).__module__.startswith("xarray"):
         X = X.data
-    check_dense(X)
+    check_dense(X, fill="NaN" if sized_as is None else "-1")
     if isinstance(X, da.Array):
         check_table(X.shape, X.dtype)  # before rows are counted
         X = _count_rows(X)

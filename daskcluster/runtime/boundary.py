@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from zarr.storage import LocalStore
 
 from ..errors import StorageMismatchError
+from ..io.models import load_model, save_model
 from ..io.zarr import atomic_path, local_path
 from ..typing import PathInput, Seed
 from .execution import active_client, compute, map_to_objects, persist, runs_in_process
@@ -139,6 +141,19 @@ class Boundary:
         group = zarr.open_group(path, mode="r")
         attributes: dict[str, Any] = group.attrs.asdict()
         return {**attributes["values"], **{key: np.asarray(array[...]) for key, array in group.arrays()}}
+
+    def keep_model(self, name: str, estimator: Any) -> None:
+        """Keep a fitted estimator in the named store, as `io.save_model` does."""
+        if self.folder is not None:
+            save_model(estimator, self.folder / name, overwrite=True)
+
+    def model(self, name: str, classes: tuple[type, ...] = ()) -> Any:
+        """A fitted estimator of the named store; None if it was not kept."""
+        return None if self.folder is None or not self.has(name) else load_model(self.folder / name, classes=classes)
+
+    def has(self, name: str) -> bool:
+        """Whether the named store has a product."""
+        return self.folder is not None and (self.folder / name).exists()
 
     def rows(
         self, name: str, array: da.Array, summarize: Callable[..., dict[str, Any]] | None = None
@@ -315,12 +330,34 @@ def _read_key(folder: Path) -> dict[str, Any] | None:
 
 
 def _as_json(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as they come back from JSON; arrays by their content."""
-    plain = {
-        key: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-        for key, value in parameters.items()
-    }
-    return dict(json.loads(json.dumps(plain, default=repr)))
+    """Parameters as they come back from JSON."""
+    return dict(json.loads(json.dumps({key: _plain(value) for key, value in parameters.items()})))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON takes it, equal for equal values only: no text of an object, which its class may shorten.
+
+    An estimator is its class and its parameters, an array its dtype, shape and a hash of its content, and an object of
+    an unknown kind dask's token of it.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else repr(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        content = hashlib.blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).hexdigest()
+        return f"{value.dtype} array {value.shape} {content}"
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return {"class": type(value).__qualname__, "parameters": _plain(value.get_params(deep=False))}
+    return f"{type(value).__qualname__} {dask.base.tokenize(value)}"
 
 
 def _is_leftover(path: Path) -> bool:

@@ -74,9 +74,22 @@ def test_pairs_from_files(square):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0,1\n2\n", "is no table of numbers"),
-        ("a,b\nc,d\n", "is no table of numbers"),
-        ("0,1,1,1\n", "expected two columns of row numbers, and a third of weights or none, got shape (1, 4)"),
+        (
+            "0,1\n2\n",
+            "line 2: expected two row numbers, and a weight or none, separated by commas as on the lines above",
+        ),
+        ("0,1\n2,3,1\n", "line 2: expected two row numbers, and a weight or none, separated by commas as on"),
+        ("a,b\nc,d\n", "line 2: expected two row numbers, and a weight or none, separated by commas, got 'c,d'"),
+        ("0,1,1,1\n", "line 1: expected two row numbers, and a weight or none, separated by commas, got '0,1,1,1'"),
+        ("1,2x\n3,4\n", "line 1: expected two row numbers, and a weight or none, separated by commas, got '1,2x'"),
+        ("first,second\n1,2\n\n3,4x\n", "line 4: expected two row numbers"),
+        ("1\t2\n", "line 1: expected two row numbers"),
+        ("1;2\n3;4\n", "got '1;2'"),
+        ("1 2\n", "got '1 2'"),
+        ("-1,x\n", "got '-1,x'"),
+        (".5,x\n", "got '.5,x'"),
+        ("first second\n1,2\n", "line 1: expected two row numbers"),
+        ("nan,1\n", "must_link must hold row numbers, got the pair (nan, 1.0)"),
         ("0,1000\n", "must_link must name rows 0 to 999, got the pair (0, 1000)"),
         ("3,3\n", "must_link must not link a row to itself"),
         ("0,1,0\n", "must_link_weight must be above 0 and at most 1"),
@@ -101,7 +114,7 @@ def test_bad_options_are_refused(square):
     labels, must = ["--partial-labels", folder / "known.zarr"], ["--must-link", folder / "must.csv"]
     for options, message in (
         ([*FASTCSC, *labels, *must], "give --partial-labels, or --must-link and --cannot-link"),
-        (["-k", 2, "--quiet", *labels], "need --algorithm fastcsc"),
+        (["-k", 2, "--quiet", *labels], "need --algorithm fastcsc, or --algorithm ensemble with --base fastcsc"),
         ([*FASTCSC, *labels], "y must have one entry for each of the 1000 rows of X, got 999"),
         ([*FASTCSC, "--must-link", folder / "none.csv"], "--must-link: no file at"),
         ([*FASTCSC, "--partial-labels", folder / "none.zarr"], "none.zarr"),
@@ -109,6 +122,36 @@ def test_bad_options_are_refused(square):
         done = run("fit", folder / "X.zarr", *options, *out)
         assert done.exit_code == 2, done.stderr
         assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"1,2\n3,4\n",
+        b"\xef\xbb\xbf1,2\n3,4\n",
+        b"\xef\xbb\xbffirst,second\r\n1,2\r\n3,4\r\n",
+        b'"first","second"\n 1 , 2\n\n3.0,4\n',
+        b"# pairs of rows\n1,2  # sure\n3,4",
+        b"+1,2\n3,4\n",
+        b"i,j,weight\n1,2,1\n3,4,1\n",
+    ],
+    ids=str,
+)
+def test_every_pair_of_a_csv_file_is_read(square, text):
+    folder, _, _ = square
+    (folder / "must.csv").write_bytes(text)
+    options = ["--must-link", folder / "must.csv", "--labels", folder / "out.zarr", "--json"]
+    done = run("fit", folder / "X.zarr", *FASTCSC, *options)
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["constraints"]["must_link"]["count"] == 2
+
+
+def test_a_file_that_is_no_text_is_refused(square):
+    folder, _, _ = square
+    (folder / "must.csv").write_bytes(b"\xff\xfe1\x00,\x002\x00")
+    done = run("fit", folder / "X.zarr", *FASTCSC, "--must-link", folder / "must.csv", "--labels", folder / "out.zarr")
+    assert done.exit_code == 2, done.stderr
+    assert "must.csv' is no table of numbers" in done.stderr
 
 
 @pytest.mark.filterwarnings("default:FastCSC. no constraints:UserWarning")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -78,6 +81,14 @@ def test_no_constraints_are_kept():
     assert (found.must_link, found.cannot_link, found.n_must_link, found.n_cannot_link) == (1.0, 1.0, 0, 0)
 
 
+def test_masked_rows_have_no_label():
+    labels = np.ma.array([0, 0, 1, 0], mask=[False, False, False, True], dtype=np.uint8)
+    for made in (dc.Constraints.from_labels([5, 5, 6, 6]), dc.Constraints.from_pairs([(0, 1), (2, 3)], [(0, 2)])):
+        for given_labels in (labels, da.from_array(labels, chunks=3)):
+            found = made.satisfaction(given_labels)
+            assert (found.n_must_link, found.must_link, found.cannot_link) == (1, 1.0, 1.0)
+
+
 def test_labels_from_a_store(tmp_path):
     zarr.create_array(tmp_path / "labels.zarr", data=np.array([0, 0, 1], np.int32))
     assert dc.Constraints.from_labels([5, 5, 6]).satisfaction(tmp_path / "labels.zarr").must_link == 1
@@ -89,6 +100,7 @@ def test_labels_from_a_store(tmp_path):
         ([0, 1], "labels must have one entry for each of the 3 rows, got 2"),
         ([[0, 0], [1, 1], [2, 2]], r"labels must have one entry a row, shape \(n,\)"),
         ([0.0, 1.0, 2.0], "labels must be integers, got dtype float64"),
+        ([[0], [1, 2], [0]], r"labels must have one entry a row, shape \(n,\), got \[\[0\]"),
     ],
 )
 def test_what_labels_are_refused(labels, message):
@@ -97,10 +109,17 @@ def test_what_labels_are_refused(labels, message):
             made.satisfaction(labels)
 
 
-def test_millions_of_labels_need_no_pairs():
+def test_millions_of_labels_need_neither_pairs_nor_much_memory():
     rng = np.random.default_rng(0)
     known = rng.integers(-1, 11, 2_000_000)
-    found = dc.Constraints.from_labels(known).satisfaction(known)
+    made = dc.Constraints.from_labels(known)
+    tracemalloc.start()
+    try:
+        with dask.config.set(scheduler="synchronous"):
+            found = made.satisfaction(known)
+        assert tracemalloc.get_traced_memory()[1] < 60e6  # dask copies both arrays, 16 bytes a row; a block needs 20 MB
+    finally:
+        tracemalloc.stop()
     assert (found.must_link, found.cannot_link) == (1.0, 1.0)
     n = int((known >= 0).sum())
     assert found.n_must_link + found.n_cannot_link == n * (n - 1) // 2

@@ -14,6 +14,7 @@ import pytest
 import zarr
 from sklearn.base import clone
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score as ari
 
 import daskcluster as dc
@@ -273,14 +274,15 @@ def test_parameters_are_checked(model, error, match):
         model.fit(np.zeros((10, 2), int))
 
 
-def test_too_large_problems_are_refused_before_any_work(monkeypatch):
+def test_too_large_problems_are_refused(monkeypatch):
     monkeypatch.setattr(module, "memory_limit", lambda: 2**20)
     monkeypatch.setattr(module, "SMALL_BYTES", 0)
-    lazy = da.zeros((5000, 3), chunks=1000, dtype=int).map_blocks(
-        lambda block: 1 / 0, dtype=int, meta=np.empty((0, 0), int)
-    )
-    with pytest.raises(MemoryError, match=r"ISEC on 5000 rows needs .* GiB.*give n_representatives, at most \d+ here"):
-        dc.ISEC(3).fit(lazy)
+    few = np.full((5000, 3), -1)
+    few[::100] = 0
+    assert fit(dc.ISEC(1), few).n_clusters_ == 1  # rows without labels do not count
+    few[::2] = 0
+    with pytest.raises(MemoryError, match=r"ISEC on 2500 rows needs .* GiB.*give n_representatives, at most \d+ here"):
+        dc.ISEC(1).fit(few)
     labels = np.arange(2000)[:, None] // 2 * np.array([[1, 1]])
     with pytest.raises(MemoryError, match="bipartite cut of 2000 base clusters"):
         dc.BipartiteCut(3).fit(labels)
@@ -318,8 +320,72 @@ def test_saved_models_predict_the_same(make, tmp_path):
         for twin in (loaded, pickled):
             np.testing.assert_array_equal(twin.predict(labels), model.labels_)
     else:
+        assert not hasattr(loaded, "predict")
         with pytest.raises(AttributeError, match="give n_representatives"):
             loaded.predict(labels)
+
+
+def test_exact_isec_has_no_predict():
+    labels, _ = draw(13)
+    model = dc.ISEC(3, random_state=0)
+    for _ in range(2):
+        for name in ("predict", "transform", "fit_transform"):
+            assert not hasattr(model, name)
+            with pytest.raises(AttributeError, match=r"this ISEC learns on all rows .* give n_representatives"):
+                getattr(model, name)
+        model.fit(labels)
+    for n_representatives in (40, 200, 1000):  # more than there are rows, too
+        model = dc.ISEC(3, n_representatives=n_representatives, random_state=0).fit(labels)
+        np.testing.assert_array_equal(model.predict(labels), model.labels_)
+        assert model.fit_transform(labels).shape == (200, 3)
+        assert "transform" in dir(dc.ISEC)
+
+
+def test_isec_says_that_it_did_not_converge():
+    labels, _ = draw(13)
+    with pytest.warns(ConvergenceWarning, match=r"ISEC did not converge in max_iter=3 rounds: .* tol=1e-06") as caught:
+        dc.ISEC(3, max_iter=3).fit(labels)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("name", ["lambda_1", "lambda_2"])
+def test_extreme_weights_of_isec(name):
+    labels, _ = draw(13)
+    assert dc.ISEC(3, **{name: 1e300}).fit(labels).n_clusters_ == 3
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_predict"])
+def test_warnings_point_at_the_caller(make, method):
+    labels = np.repeat(draw(10, n_columns=1)[0], 3, axis=1)
+    labels[7] = -1
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        getattr(make(5), method)(labels)
+    assert len(caught) == 2
+    assert {warned.filename for warned in caught} == {__file__}
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_bad_labels_of_new_rows_are_named(make_predicting, chunked, small_blocks):
+    labels, _ = draw()
+    model = make_predicting().fit(labels)
+    bad = labels.astype(float)
+    bad[[137, 150], [2, 0]] = 0.5
+    with pytest.raises(ValueError, match=r"got 0.5 at row 137, column 2"):
+        np.asarray(model.predict(da.from_array(bad, chunks=(200, 8)) if chunked else bad))
+
+
+def test_kinds_of_labels(make):
+    labels, _ = draw()
+    expected = make().fit_predict(labels)
+    np.testing.assert_array_equal(make().fit_predict(labels.astype(np.float16)), expected)
+    large = labels.astype(np.uint64)
+    large[3, 1] = 2**63
+    with pytest.raises(ValueError, match=r"below 2\*\*63, or -1 .* got 9223372036854775808 at row 3, column 1"):
+        make().fit(large)
+    for masked in (np.ma.masked_equal(labels, 0), da.ma.masked_equal(da.from_array(labels), 0)):
+        with pytest.raises(ValueError, match=r"must not be a masked array: fill it with -1, .*dask.array.ma.filled$"):
+            make().fit(masked)
 
 
 def test_clone_and_parameters(make):

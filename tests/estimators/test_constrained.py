@@ -222,6 +222,16 @@ def test_odd_labels_get_an_answer():
         ({"y": TRUTH + 0.5}, ValueError, "y must hold whole numbers"),
         ({"y": TRUTH.astype(str)}, ValueError, "y must hold whole numbers"),
         ({"constraints": dc.Constraints.from_pairs([(0, 600)])}, ValueError, r"rows 0 to 599, got the pair \(0, 600\)"),
+        (
+            {"constraints": dc.Constraints.from_pairs([(0, 1)], n_samples=599)},
+            ValueError,
+            "constraints must have been made for the 600 rows of X, got n_samples=599",
+        ),
+        (
+            {"y": dc.Constraints.from_pairs([(0, 1)])},
+            TypeError,
+            r"y must be partial labels, got Constraints: give them by name, fit\(X, constraints=...\)",
+        ),
         ({"constraints": [(0, 1)]}, TypeError, "constraints must be made by Constraints.from_labels or from_pairs"),
         ({"y": TRUTH, "constraints": dc.Constraints.from_pairs([(0, 1)])}, ValueError, "give one of them"),
     ],
@@ -342,7 +352,9 @@ def test_a_named_store_continues_and_knows_its_constraints(tmp_path, monkeypatch
     other = known.copy()
     other[known >= 0] = 0
     for changed in ({"y": other}, {}, {"constraints": dc.Constraints.from_pairs([(0, 1)])}):
-        with pytest.raises(dc.StorageMismatchError, match="made from other data"):
+        with pytest.raises(
+            dc.StorageMismatchError, match=r"made from other data.*the data are X, and y or constraints"
+        ):
             dc.FastCSC(3, **parameters).fit(X, **changed)
 
 
@@ -361,6 +373,70 @@ def test_stages_show(caplog):
     text = caplog.text
     for stage in ("check and sample", "landmarks", "nearest landmarks", "constrained cut", "discretize", "labels"):
         assert f"{stage}: " in text
+
+
+# -- FastCSC, CSPML and FastCSPML: what is said when constraints do nothing -----------------------------------
+
+
+@pytest.mark.parametrize("name", ["FastCSC", "CSPML", "FastCSPML"])
+@pytest.mark.parametrize("method", ["fit", "fit_predict", "fit_transform"])
+def test_the_warning_of_no_constraints_points_to_the_caller(name, method):
+    model = getattr(dc, name)(3, random_state=0)
+    if not hasattr(model, method):
+        return
+    with pytest.warns(UserWarning, match=f"{name}: no constraints") as said:
+        getattr(model, method)(BLOBS, np.full(600, -1))
+    assert [warning.filename for warning in said] == [__file__]
+
+
+@pytest.mark.parametrize("name", ["FastCSC", "CSPML", "FastCSPML"])
+@pytest.mark.parametrize("chunks", [None, 100])
+def test_constraints_on_missing_rows_only_are_none(name, chunks, small_blocks):
+    X = BLOBS.copy()
+    X[:40] = np.inf
+    rows = X if chunks is None else da.from_array(X, chunks=(chunks, 2))
+    known = np.full(600, -1)
+    known[:40] = TRUTH[:40]
+    model = getattr(dc, name)(3, missing="label", random_state=0)
+    plain = np.asarray(clone(model).fit(rows).labels_)
+    for arguments in (
+        {"y": known},
+        {"constraints": dc.Constraints.from_pairs([(0, 1), (2, 300)], [(3, 5), (400, 7)])},
+    ):
+        with pytest.warns(UserWarning, match=f"{name}: no constraints; the result is that of the unconstrained method"):
+            labels = clone(model).fit(rows, **arguments).labels_
+        np.testing.assert_array_equal(labels, plain)
+    known[100] = 0
+    clone(model).set_params(n_clusters=2).fit(rows, np.where(np.arange(600) % 7 == 0, TRUTH, known))  # says nothing
+
+
+def test_constraints_on_no_sampled_row():
+    model = dc.FastCSPML(3, n_landmarks=20, random_state=0)
+    plain = model.fit(BLOBS).labels_
+    one = np.full(600, -1)
+    one[[3, 9]] = [0, 1]
+    for arguments in ({"y": one}, {"constraints": dc.Constraints.from_pairs([(3, 9)], [(10, 12)])}):
+        with pytest.warns(UserWarning, match="FastCSPML: 0 of 20 sampled rows are constrained") as said:
+            labels = model.fit_predict(BLOBS, **arguments)
+        assert [warning.filename for warning in said] == [__file__]
+        np.testing.assert_array_equal(labels, plain)
+    model.fit(BLOBS, np.where(np.arange(600) % 3 == 0, TRUTH, -1))  # says nothing
+
+
+def test_too_many_classes_are_refused_before_the_work(monkeypatch):
+    monkeypatch.setattr("daskcluster.estimators.constrained.scan", None)
+    X = np.random.default_rng(0).random((5000, 2))
+    with pytest.raises(ValueError, match="y has 5000 classes, at most 4194 with 500 representatives"):
+        dc.FastCSC(3).fit(X, np.arange(5000))
+
+
+@pytest.mark.parametrize("name", ["FastCSC", "CSPML", "FastCSPML"])
+def test_masked_labels_are_unknown(name):
+    known = partial_labels(TRUTH, 200)
+    masked = np.ma.array(np.where(known < 0, 7, known), mask=known < 0)
+    expected = getattr(dc, name)(3, random_state=0).fit(BLOBS, known).labels_
+    for y in (masked, da.from_array(masked, chunks=77)):
+        np.testing.assert_array_equal(getattr(dc, name)(3, random_state=0).fit(BLOBS, y).labels_, expected)
 
 
 # -- CSPML and FastCSPML -------------------------------------------------------------------------------------
@@ -452,16 +528,17 @@ def test_missing_rows_have_no_say_in_layers(make, small_blocks):
     labels = make(missing="label").fit(X, known).labels_
     np.testing.assert_array_equal(labels == -1, ~present)
     np.testing.assert_array_equal(make(missing="label").fit(X, wrong).labels_, labels)
-    links = [(0, 1), (10, 11), (1, 2), (31, 52)]
+    links = [(i, i + 1) for i in range(0, 999, 3)]
+    fewer = [(i, j) for i, j in links if i % 10 and j % 10]
     one, other = (
-        make(missing="label").fit(X, constraints=dc.Constraints.from_pairs(c, [(5, 6)])).labels_
-        for c in (links, links[2:])
+        make(missing="label").fit(X, constraints=dc.Constraints.from_pairs(c, [(5, 6)])).labels_ for c in (links, fewer)
     )
     np.testing.assert_array_equal(one, other)
     with pytest.raises(ValueError, match="X contains NaN at row 0, column 0"):
         make().fit(X)
 
 
+@pytest.mark.filterwarnings("ignore:FastCSPML. 0 of 60 sampled rows are constrained:UserWarning")
 def test_odd_constraints_get_an_answer_from_layers(make):
     one = np.full(600, -1)
     one[5] = 0
@@ -558,3 +635,25 @@ def test_competitors_use_constraints():
 def test_infeasible_competitor():
     with pytest.raises(ValueError, match="no eigenvector is feasible at beta=1e"):
         constrained_spectral_clustering(np.ones((4, 4)), dc.Constraints.from_pairs([(0, 1)]), 2, beta=1e9)
+
+
+@pytest.mark.parametrize("method", [spectral_learning, constrained_spectral_clustering])
+@pytest.mark.parametrize(
+    ("affinity", "made", "message"),
+    [
+        (np.ones((4, 3)), {}, r"affinity must be a square matrix \(n, n\), got shape \(4, 3\)"),
+        (np.ones(4), {}, r"affinity must be a square matrix \(n, n\), got shape \(4,\)"),
+        (np.diag([1, np.nan, 1, 1]), {}, "affinity must be finite and not negative, got nan at row 1, column 1"),
+        (np.diag([1, 1, -2.0, 1]), {}, r"affinity must be finite and not negative, got -2.0 at row 2, column 2"),
+        (np.triu(np.ones((4, 4))), {}, "affinity must be symmetric"),
+        (np.ones((4, 4)), {"n_samples": 5}, "made for the 4 rows of affinity, got n_samples=5"),
+        (np.ones((2, 2)), {}, r"must_link must name rows 0 to 1, got the pair \(0, 2\)"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_competitors_refuse(method, affinity, made, message):
+    with pytest.raises(ValueError, match=message):
+        method(affinity, dc.Constraints.from_pairs([(0, 2)], **made), 2)
+    if made:
+        with pytest.raises(ValueError, match="y must have one entry for each of the 4 rows of affinity, got 5"):
+            method(affinity, dc.Constraints.from_labels([0, 1, 0, 1, 0]), 2)

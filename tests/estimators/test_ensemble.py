@@ -11,16 +11,22 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+import zarr
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.cluster import DBSCAN, AgglomerativeClustering
 from sklearn.cluster import KMeans as InMemoryKMeans
 from sklearn.datasets import load_digits, load_iris, make_blobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score as ari
 from sklearn.metrics import normalized_mutual_info_score as nmi
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import daskcluster as dc
 from daskcluster.ensemble import generation
+from daskcluster.estimators import consensus as consensus_module
 from daskcluster.pipeline import rows as row_blocks
 from tests.reference import ensemble as reference
 
@@ -36,6 +42,10 @@ def usenc(**more: Any) -> dc.USENC:
 def ensemble(**more: Any) -> dc.Ensemble:
     own: dict[str, Any] = {"n_clusters": 3, "base": dc.KMeans(), "n_base_clusterings": 5, "random_state": 0}
     return dc.Ensemble(**own | more)
+
+
+def guided(**more: Any) -> dc.Ensemble:
+    return ensemble(**{"base": dc.FastCSC(n_representatives=60), "n_base_clusterings": 4} | more)
 
 
 @pytest.fixture(params=[usenc, ensemble], ids=["usenc", "ensemble"])
@@ -113,7 +123,7 @@ def test_usenc_is_an_ensemble():
     twin = dc.Ensemble(
         3,
         base=dc.USPEC(n_representatives=60),
-        consensus=dc.BipartiteCut(),
+        consensus=dc.BipartiteCut(n_init=3),
         k_range=(20, 60),
         n_base_clusterings=5,
         random_state=0,
@@ -207,6 +217,20 @@ def test_labels_guide_constrained_base_clusterers():
     assert ari(TRUTH, model.fit(BLOBS, constraints=constraints).labels_) > 0.9
 
 
+def test_fit_predict_takes_what_fit_takes():
+    X = np.random.default_rng(0).random((600, 2))  # no clusters: the labels decide
+    y = np.where(np.arange(600) % 10 == 0, X.sum(axis=1) > 1, -1)
+    constraints = dc.Constraints.from_labels(y)
+
+    def model():
+        return dc.Ensemble(2, base=dc.FastCSC(n_representatives=60), n_base_clusterings=3, random_state=0)
+
+    guided = model().fit(X, y).labels_
+    assert not np.array_equal(guided, model().fit(X).labels_)
+    np.testing.assert_array_equal(model().fit_predict(X, y), guided)
+    np.testing.assert_array_equal(model().fit_predict(X, constraints=constraints), guided)
+
+
 def test_which_parameters_are_whose():
     base = dc.KMeans(n_clusters=99, random_state=7, missing="raise")
     consensus = dc.SEC(n_clusters=99, random_state=7)
@@ -216,6 +240,114 @@ def test_which_parameters_are_whose():
     assert not hasattr(consensus, "labels_")
     assert model.n_clusters_ == 3
     assert model.labels_[-1] == -1
+
+
+@pytest.mark.filterwarnings("ignore:.* rows have no label")
+@pytest.mark.parametrize("sample_rate", [1.0, 0.5])
+def test_labels_in_any_form_guide_alike(sample_rate, tmp_path):
+    y = np.full(600, -1)
+    y[::20] = TRUTH[::20] * 7
+    zarr.create_array(str(tmp_path / "y.zarr"), data=y, chunks=(70,))
+    model = guided(sample_rate=sample_rate)
+    expected = model.fit(BLOBS, y).base_labels_
+    lazy = da.from_array(y, chunks=70)
+    for given in ({"y": lazy}, {"y": str(tmp_path / "y.zarr")}, {"constraints": dc.Constraints.from_labels(lazy)}):
+        np.testing.assert_array_equal(model.fit(BLOBS, **given).base_labels_, expected)
+    np.testing.assert_array_equal(model.fit(CHUNKED, y).base_labels_.compute(), expected)
+
+
+@pytest.mark.parametrize("sample_rate", [1.0, 0.5])
+@pytest.mark.parametrize("size", [599, 601])
+def test_labels_of_another_number_of_rows_are_refused(sample_rate, size):
+    model = guided(sample_rate=sample_rate)
+    with pytest.raises(ValueError, match=f"y must have one entry for each of the 600 rows of X, got {size}"):
+        model.fit(BLOBS, np.zeros(size, int))
+
+
+def test_pairs_and_samples_do_not_go_together():
+    with pytest.raises(ValueError, match="constraints must be from labels with sample_rate < 1"):
+        guided(sample_rate=0.5).fit(BLOBS, constraints=dc.Constraints.from_pairs([(0, 1)]))
+
+
+def test_mixture_models():
+    """Their private `_check_parameters` is another one than that of this package."""
+    for base in (GaussianMixture(4), BayesianGaussianMixture(n_components=3)):
+        model = dc.Ensemble(3, base=base, n_base_clusterings=2, random_state=0)
+        assert model.plan(BLOBS).tasks > 0
+        np.testing.assert_array_equal(model.fit(BLOBS).labels_, model.predict(BLOBS))
+
+
+class OnlyFitPredict(BaseEstimator):
+    """No `fit`, no `y`, and what it gives is large."""
+
+    def __init__(self, factor=1, dtype="int64"):
+        self.factor = factor
+        self.dtype = dtype
+
+    def fit_predict(self, X):
+        return np.floor(X[:, 1] / 4).astype(self.dtype) * np.array(self.factor, self.dtype)
+
+
+@pytest.mark.filterwarnings("ignore:.* rows have no label")
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("sample_rate", [1.0, 0.7])
+def test_large_labels_are_kept_apart(chunked, sample_rate):
+    X = np.abs(CHUNKED if chunked else BLOBS)
+    own = {"n_base_clusterings": 3, "sample_rate": sample_rate, "random_state": 0}
+    expected = dc.Ensemble(2, base=OnlyFitPredict(), **own).fit(X)
+    model = dc.Ensemble(2, base=OnlyFitPredict(2**32 + 7), **own).fit(X)
+    assert expected.base_labels_.dtype == np.int32
+    found = np.asarray(model.base_labels_)
+    np.testing.assert_array_equal(
+        found, np.where(found < 0, -1, np.asarray(expected.base_labels_) * np.int64(2**32 + 7))
+    )
+    np.testing.assert_array_equal(np.asarray(model.labels_), np.asarray(expected.labels_))
+
+
+def test_labels_of_base_clusterers_are_checked():
+    model = dc.Ensemble(2, base=OnlyFitPredict(2**63, "uint64"), n_base_clusterings=2)
+    with pytest.raises(ValueError, match=r"labels below 2\*\*63, got \d+ from OnlyFitPredict"):
+        model.fit(np.abs(BLOBS))
+    with pytest.raises(TypeError, match=r"base must give one whole number a row, got shape .* and dtype float64"):
+        model.set_params(base=OnlyFitPredict(dtype="float64")).fit(BLOBS)
+    with pytest.raises(ValueError, match="no label for any row in any of 2 base clusterings by DBSCAN"):
+        model.set_params(base=DBSCAN(1e-9)).fit(BLOBS)
+
+
+# -- what base clusterers say ------------------------------------------------------------------------------------------
+
+
+def warnings_of(model: Any, *arguments: Any, method: str = "fit") -> list[warnings.WarningMessage]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        getattr(model, method)(*arguments)
+    return caught
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_predict", "fit_transform"])
+def test_warnings_point_at_the_caller(method):
+    sampled = ensemble(sample_rate=0.2, n_base_clusterings=2)
+    few = usenc(n_clusters=40, n_base_clusterings=1, k_range=(5, 5))
+    for model, words in ((sampled, "; they get the label -1: raise n_base_clusterings"), (few, "not n_clusters=40")):
+        (warned,) = warnings_of(model, BLOBS, method=method)
+        assert words in str(warned.message)
+        assert warned.filename == __file__
+
+
+def test_advice_only_where_it_helps():
+    model = dc.Ensemble(3, base=DBSCAN(eps=0.5), n_base_clusterings=2)
+    (warned,) = warnings_of(model, np.vstack([BLOBS, [[100.0, 100.0]]]))
+    assert str(warned.message) == "2 rows have no label in any base clustering; they get the label -1"
+
+
+def test_what_base_clusterers_say_is_said_once():
+    unknown = np.full(600, -1)
+    (warned,) = warnings_of(guided(n_base_clusterings=3), BLOBS, unknown)
+    assert "in 3 of 3 base clusterings: FastCSC: no constraints" in str(warned.message)
+    assert warned.filename == __file__
+    (warned,) = warnings_of(ensemble(base=GaussianMixture(5, max_iter=1)), BLOBS)
+    assert "of 5 base clusterings: Best performing initialization did not converge" in str(warned.message)
+    assert warned.category is ConvergenceWarning
 
 
 # -- numbers of clusters -----------------------------------------------------------------------------------------------
@@ -230,6 +362,35 @@ def test_k_range(caplog):
         assert usenc().fit(BLOBS[:100]).k_range_ == (20, 20)  # 2 sqrt(n)
     assert "k_range (20, 60) is more than 100 rows allow: (20, 20) is used" in caplog.text
     assert usenc().fit(BLOBS[:16]).k_range_ == (8, 8)
+
+
+def test_numbers_of_base_clusterings_on_a_sample():
+    model = dc.Ensemble(4, base=dc.KMeans(), n_base_clusterings=6, sample_rate=0.02, random_state=0)
+    with pytest.warns(UserWarning, match="rows have no label"):
+        assert model.fit(BLOBS).k_range_ == (4, 4)  # of 12 rows
+    assert (model.base_n_clusters_ <= 4).all()
+
+
+@pytest.mark.parametrize("base", [dc.KMeans(), InMemoryKMeans(n_init=1)], ids=["own", "foreign"])
+def test_samples_that_are_too_small_are_refused(base, monkeypatch):
+    monkeypatch.setattr(generation, "_fit_one", None)
+    with pytest.raises(ValueError, match=r"sample_rate=0.005: 3 rows .* and n_clusters=4"):
+        dc.Ensemble(4, base=base, sample_rate=0.005).fit(BLOBS)
+    holes = np.where(np.arange(600)[:, None] % 2, BLOBS, np.nan)  # 8 rows a sample, about half of them whole
+    with pytest.raises(ValueError, match=r"sample_rate=0.0133: [0-3] rows without NaN or infinity"):
+        dc.Ensemble(4, base=base, sample_rate=0.0133, missing="label", random_state=0).fit(holes)
+    with pytest.raises(ValueError, match=r"sample_rate must leave each base clusterer 1 rows at least"):
+        dc.Ensemble(1, base=DBSCAN(), sample_rate=0.0005).fit(BLOBS)
+
+
+def test_a_consensus_that_does_not_fit_is_refused_before_any_base_clustering(monkeypatch):
+    monkeypatch.setattr(generation, "_fit_one", None)
+    monkeypatch.setattr(consensus_module, "memory_limit", lambda: 2**20)
+    monkeypatch.setattr(consensus_module, "SMALL_BYTES", 0)
+    with pytest.raises(MemoryError, match="ISEC on 600 rows needs"):
+        ensemble(consensus=dc.ISEC()).fit(BLOBS)
+    with pytest.raises(MemoryError, match="ISEC on 536 rows needs"):
+        ensemble(consensus=dc.ISEC(), sample_rate=0.362, n_base_clusterings=5).fit(BLOBS)
 
 
 def test_numbers_of_constrained_base_clusterings_are_near_k():
@@ -262,6 +423,10 @@ def test_parameters_are_checked(make, parameters, error, match):
         ({"sample_rate": 1.5}, ValueError, "sample_rate"),
         ({"base": "kmeans"}, TypeError, "base must be a clusterer"),
         ({"base": dc.KMeans}, TypeError, "base must be a clusterer"),
+        ({"base": StandardScaler()}, TypeError, "base must be a clusterer"),
+        ({"base": LogisticRegression()}, TypeError, "base must be a clusterer"),
+        ({"base": dc.SEC()}, TypeError, "base must be a clusterer"),
+        ({"predict_unsampled": "no"}, TypeError, "predict_unsampled must be True or False"),
         ({"consensus": dc.KMeans()}, TypeError, "consensus must be"),
         ({"base": DBSCAN(), "k_range": (2, 5)}, ValueError, "k_range must be None for a base without n_clusters"),
         ({"base": DBSCAN(), "predict_unsampled": True}, ValueError, "predict_unsampled"),
@@ -397,6 +562,135 @@ def test_a_killed_run_goes_on_at_the_first_unfinished_base_clustering(make, when
         make(storage=store, n_base_clusterings=6).fit(BLOBS)
     with pytest.raises(dc.StorageMismatchError):
         make(storage=store).fit(BLOBS + 1)
+
+
+def partial_labels() -> np.ndarray:
+    y = np.full(600, -1)
+    y[::20] = TRUTH[::20]
+    return y
+
+
+def test_products_of_other_constraints_are_refused(tmp_path):
+    y, other = partial_labels(), partial_labels()
+    other[0] = other[0] + 1
+    model = guided(base=dc.FastCSC(n_representatives=40), n_base_clusterings=1, storage=tmp_path / "run")
+    model.fit(BLOBS, y)
+    path = str(tmp_path / "y.zarr")
+    array = zarr.create_array(path, data=y, chunks=(70,))
+    same = (y.astype(np.int32), np.where(y < 0, np.nan, y), da.from_array(y, chunks=70), path)
+    for given in same:
+        model.fit(BLOBS, given)
+        model.fit(BLOBS, constraints=dc.Constraints.from_labels(given))
+    array[:] = other
+    changed = (other, da.from_array(other, chunks=70), path, None)
+    for given in changed:
+        with pytest.raises(dc.StorageMismatchError, match="other data"):
+            model.fit(BLOBS, given)
+    for constraints in (
+        *(dc.Constraints.from_labels(given) for given in changed[:3]),
+        dc.Constraints.from_labels(y, weight=0.5),
+        dc.Constraints.from_pairs([(0, 1)]),
+    ):
+        with pytest.raises(dc.StorageMismatchError, match="other data"):
+            model.fit(BLOBS, constraints=constraints)
+
+
+def test_labels_that_the_base_ignores_do_not_count(tmp_path):
+    model = ensemble(n_base_clusterings=2, storage=tmp_path / "run")
+    expected = model.fit(BLOBS).labels_
+    for y in (TRUTH, np.zeros(3), "no such path"):
+        np.testing.assert_array_equal(model.fit(BLOBS, y).labels_, expected)
+
+
+def test_products_of_another_base_are_refused(tmp_path):
+    init = np.random.default_rng(0).normal(size=(3, 500))  # too large for its text to show all of it
+    other = init.copy()
+    other[1, 250] += 1
+
+    def model(base: Any, **more: Any) -> dc.Ensemble:
+        return ensemble(base=base, n_base_clusterings=1, k_range=(3, 3), storage=tmp_path / "run", **more)
+
+    X = np.repeat(BLOBS, 250, axis=1)
+    model(InMemoryKMeans(init=init, n_init=1)).fit(X)
+    model(InMemoryKMeans(init=init.copy(), n_init=1, n_clusters=5, random_state=7)).fit(X)  # these are the ensemble's
+    for base in (InMemoryKMeans(init=other, n_init=1), InMemoryKMeans(init=init, n_init=2), dc.KMeans(init=init)):
+        with pytest.raises(dc.StorageMismatchError, match=r"other parameters .base="):
+            model(base).fit(X)
+    with pytest.raises(dc.StorageMismatchError, match=r"other parameters .consensus="):
+        model(InMemoryKMeans(init=init, n_init=1), consensus=dc.BipartiteCut(n_init=5)).fit(X)
+
+
+BASES = [dc.KMeans(), dc.FastCSC(n_representatives=40), dc.USPEC(n_representatives=40)]
+
+
+@pytest.mark.parametrize("base", BASES, ids=str)
+@pytest.mark.parametrize("unsampled", [{}, {"sample_rate": 0.5, "predict_unsampled": True}], ids=["all", "sampled"])
+def test_a_resumed_ensemble_labels_new_rows(base, unsampled, tmp_path):
+    model = ensemble(base=base, n_base_clusterings=2, storage=tmp_path / "run", **unsampled)
+    labels = model.fit(BLOBS).labels_
+    points = model.transform(BLOBS[::7])
+    for _ in range(2):
+        model = clone(model).fit(BLOBS)
+        np.testing.assert_array_equal(model.predict(BLOBS), labels)
+        np.testing.assert_array_equal(model.transform(BLOBS[::7]), points)
+    model.save(tmp_path / "model.zarr")
+    np.testing.assert_array_equal(dc.load_model(tmp_path / "model.zarr").predict(BLOBS), labels)
+
+
+def test_models_of_other_packages_are_not_kept(tmp_path):
+    model = ensemble(base=InMemoryKMeans(n_init=1), n_base_clusterings=2, storage=tmp_path / "run").fit(BLOBS)
+    np.testing.assert_array_equal(model.predict(BLOBS), model.labels_)
+    model = clone(model).fit(BLOBS)
+    for twin in (model, pickle.loads(pickle.dumps(model))):
+        assert not hasattr(twin, "predict")
+        with pytest.raises(AttributeError, match="keeps only the labels of a KMeans; its fitted models were not kept"):
+            twin.predict(BLOBS)
+
+
+def test_stored_base_labels_are_small(tmp_path):
+    for number, base in enumerate((dc.KMeans(), InMemoryKMeans(n_init=1))):
+        model = ensemble(base=base, n_base_clusterings=1, storage=tmp_path / str(number)).fit(BLOBS)
+        assert zarr.open_group(tmp_path / str(number) / "base-000-labels")["rows"].dtype == np.int8
+        assert model.base_labels_.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("base", "consensus"),
+    [(dc.KMeans(), dc.ISEC()), (dc.FastCSPML(), None), (AgglomerativeClustering(), None)],
+    ids=["consensus", "own", "foreign"],
+)
+def test_where_nothing_predicts_there_is_no_predict(base, consensus):
+    model = ensemble(base=base, consensus=consensus, n_base_clusterings=1)
+    for _ in range(2):
+        assert not any(hasattr(model, name) for name in ("predict", "transform", "fit_transform"))
+        with pytest.raises(AttributeError, match=r"this Ensemble cannot label new rows: its (base|consensus)"):
+            model.fit_transform(BLOBS)
+        assert hasattr(model, "fit_predict")
+        model.fit(BLOBS)
+
+
+def test_outputs_outlive_the_cluster():
+    from distributed import Client
+
+    models = [
+        ensemble(n_base_clusterings=2, **more)
+        for more in ({}, {"sample_rate": 0.7}, {"consensus": dc.ISEC(max_iter=9)})
+    ]
+    with (
+        warnings.catch_warnings(),
+        Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"),
+    ):
+        warnings.simplefilter("ignore", UserWarning)
+        for model in models:
+            model.fit(CHUNKED)
+    for model in models:
+        assert (np.bincount(model.labels_.compute() + 1)[1:] > 0).all()
+        assert np.isfinite(model.agreement_.compute()).mean() > 0.9
+        assert model.base_labels_.dtype == np.int32
+        base = model.base_labels_.compute()
+        assert base.shape == (600, 2)
+        assert base.dtype == np.int32
+        assert base.max(axis=0).tolist() == (model.base_n_clusters_ - 1).tolist()
 
 
 def test_plan(make):
