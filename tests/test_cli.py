@@ -602,6 +602,8 @@ def start(*arguments: Any) -> subprocess.Popen[str]:
         text=True,
         cwd=ROOT,
         start_new_session=True,
+        # A shell starts what runs in the background with the signal ignored, and that would be inherited.
+        preexec_fn=(lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) if os.name == "posix" else None,
     )
 
 
@@ -635,7 +637,8 @@ def test_interrupted_run_leaves_nothing(tmp_path):
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
+    # An interrupt inside code from a string makes Python end by the signal itself, which a shell shows as 130 too.
+    assert process.returncode in (130, -signal.SIGINT)
     assert stdout == ""
     assert stderr.splitlines() == ["Interrupted. Unfinished outputs are removed; --storage keeps finished stages."]
     assert os.listdir(tmp_path) == []

@@ -11,6 +11,7 @@ and on a cluster that shares the file system.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -509,6 +510,8 @@ def atomic_path(path: PathInput, *, overwrite: bool = False) -> Iterator[Path]:
         _publish(temporary, check_output(path, overwrite=overwrite))
     except BaseException:
         _remove(temporary)
+        # Tasks that were running when the block was interrupted may write once more; at exit they have ended.
+        atexit.register(_remove, temporary)
         raise
     finally:
         _active.discard(temporary)
