@@ -170,9 +170,9 @@ def partition_objective(codes: NDArray[Any], book: LabelBook, labels: NDArray[np
 
 
 def lloyd_sample(
-    codes: NDArray[Any], book: LabelBook, centers: NDArray[np.float64], *, max_iter: int
+    codes: NDArray[Any], book: LabelBook, centers: NDArray[np.float64], *, max_iter: int, tol: float = 0.0
 ) -> IncidenceCenters:
-    """Lloyd's iteration on rows in memory, until nothing changes."""
+    """Lloyd's iteration on rows in memory, until nothing changes or a pass gains a share of no more than `tol`."""
     with one_blas_thread():
 
         def one_pass(nearest: NearestCenter) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def lloyd_sample(
             nearest.add(codes, found)
             return found
 
-        return _lloyd(one_pass, book, centers, max_iter, 0.0)
+        return _lloyd(one_pass, book, centers, max_iter, tol)
 
 
 def exchange_sample(

@@ -78,6 +78,8 @@ SMALL_BYTES = 2**29
 CUT_STARTS = 5
 #: Starts of `SEC` that go through exchanges of single rows.
 EXCHANGED = 5
+#: Which starts these are is plain before they have come to rest: when a pass gains no more than this share.
+START_TOL = 1e-3
 #: Passes over all rows that a forecast assumes.
 LIKELY_ITER = 10
 
@@ -754,7 +756,7 @@ def run_start(
         centers = start_rows(sample, book, n_clusters, stream(seed, "starts", number))
     else:
         centers = partition_centers(sample, book, cut, int(cut.max()) + 1)
-    return lloyd_sample(sample, book, centers, max_iter=max_iter)
+    return lloyd_sample(sample, book, centers, max_iter=max_iter, tol=START_TOL)
 
 
 def run_exchanges(
