@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .estimators import CSPML, ISEC, SEC, USENC, USPEC, BipartiteCut, Ensemble, FastCSC, FastCSPML, KMeans
     from .io import load_model
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BipartiteCut",

@@ -8,6 +8,8 @@ import dask
 import hypothesis
 import pytest
 
+from tests.blocks import blocks_of
+
 if TYPE_CHECKING:
     from distributed import Client
 
@@ -15,8 +17,14 @@ if TYPE_CHECKING:
 # normal use. Worker processes inherit it.
 dask.config.set({"logging.distributed": "error"})
 
-# The same examples in every run, and no deadline: a first call may compile a kernel.
-hypothesis.settings.register_profile("daskcluster", derandomize=True, deadline=None)
+# The same examples in every run, and no deadline: a first call may compile a kernel. What a fixture of a test sets
+# (`small_blocks`) may hold for all of its examples.
+hypothesis.settings.register_profile(
+    "daskcluster",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
 hypothesis.settings.load_profile("daskcluster")
 
 
@@ -31,6 +39,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture
+def small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Canonical blocks of 64 rows, or of as many as the test's module says with `BLOCK_ROWS`."""
+    with blocks_of(getattr(request.module, "BLOCK_ROWS", 64)):
+        yield
 
 
 # A free port for the dashboard's server, which cannot be turned off: 8787 may be taken, which warns.

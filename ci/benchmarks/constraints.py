@@ -256,8 +256,9 @@ def ensembles(draws: int, sets: list[str], m: int = 50) -> None:
 
 def _methods(X: np.ndarray, k: int) -> dict[str, Callable[[Any, int], Any]]:
     import daskcluster as dc
+    from ci.reproduction.systems.csp import constrained_spectral_clustering
+    from ci.reproduction.systems.spectral_learning import spectral_learning
     from daskcluster.constraints.layers import gaussian_columns
-    from daskcluster.estimators.constrained import constrained_spectral_clustering, spectral_learning
 
     affinity = gaussian_columns(X, X, 0.5)
     affinity = (affinity + affinity.T) / 2

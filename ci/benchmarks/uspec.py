@@ -244,7 +244,7 @@ def part_tasks(rows: list[int], repeat: int) -> None:
     from dask.callbacks import Callback
 
     import daskcluster as dc
-    from daskcluster.pipeline.rows import check_rows
+    from daskcluster.io.inputs import check_rows
 
     count = [0]
     with stored(10_000_000) as folder, Callback(pretask=lambda *_: count.__setitem__(0, count[0] + 1)):

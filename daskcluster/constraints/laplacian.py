@@ -1,4 +1,4 @@
-"""Constraints -> Laplacians projected onto the representatives (p, p), and the constrained cut."""
+"""Constraints -> Laplacians projected onto the representatives (p, p)."""
 
 from __future__ import annotations
 
@@ -6,27 +6,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from ..kernels.constraints import add_labelled_rows, add_pairs
-from ..linalg import largest_eigenpairs
-from ..pipeline.bipartite import BipartiteGraph, EdgesOf
-from ..pipeline.cut import TransferCut
-from ..runtime.execution import compute, map_to_objects, reduce_blocks, tiles
+from ..pipeline.bipartite import BipartiteGraph, EdgesOf, linked_rows
+from ..runtime.execution import compute, reduce_blocks, tiles
 from ..runtime.threads import one_blas_thread
-from .constraints import RowConstraints
+from .row_constraints import RowConstraints
+from .sampling import gather_rows
 
-__all__ = ["Projection", "check_n_classes", "constrained_cut", "project_constraints"]
+__all__ = ["Projection", "check_n_classes", "project_constraints"]
 
-#: Directions that carry less than this share of a representative's affinities carry nothing but rounding, which is a
-#: few units of 2e-16. A direction that is dropped is missing in Theorem 4: at 1e-9 its eigenvalues were off by 2 %.
-LEAST_EIGENVALUE = 1e-12
-#: Added to the diagonal of the left-hand matrix, relative to its largest entry: rounding of the sums lies below.
-RIDGE = 1e-12
 #: Sums over classes that take more than this are not made: T p numbers a task.
 MOST_CLASS_BYTES = 16 * 2**20
 
@@ -96,10 +88,10 @@ def project_constraints(graph: BipartiteGraph, constraints: RowConstraints) -> P
     p, n_classes = graph.n_right, constraints.n_classes
     held, masses = graph.held, np.empty(0)
     if constraints.codes is not None and n_classes:
-        narrow = _attach_labels(held[:, :1], constraints.codes, constraints.confidences)
+        labels = _labels_beside(held, constraints)
         weigh = partial(_weigh_classes_block, n_classes=n_classes)
-        masses = compute(reduce_blocks(weigh, _add_parts, narrow, name="dc-classes"))[0]["masses"]
-        held = _attach_labels(held, constraints.codes, constraints.confidences)
+        masses = compute(reduce_blocks(weigh, _add_parts, labels, name="dc-classes"))[0]["masses"]
+        held = _attach_labels(held, labels)
     task = partial(_project_block, edges_of=graph.edges_of, n_right=p, masses=masses)
     (found,) = compute(reduce_blocks(task, _add_parts, held, name="dc-constraints"))
     products = _unpacked(found, p)
@@ -122,35 +114,54 @@ def _both_triangles(upper: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.triu(upper) + np.triu(upper, 1).T
 
 
-def _attach_labels(edges: da.Array, codes: da.Array, confidences: da.Array | None) -> da.Array:
-    """Edges (n, 2 K) with two more columns: the class of the row, and the bits of its float32 weight."""
-    others = [codes[:, None]] if confidences is None else [codes[:, None], confidences[:, None]]
+def _labels_beside(held: da.Array, constraints: RowConstraints) -> da.Array:
+    """Class and bits of the float32 weight of each row that is there: lazy (n, 2) int32."""
+    others = [part[:, None] for part in (constraints.codes, constraints.confidences) if part is not None]
     return da.map_blocks(
-        _attach_block,
-        edges,
+        _labels_block,
+        held,
         *others,
-        token="dc-attach",
+        token="dc-labels",
         dtype=np.int32,
         meta=np.empty((0, 0), np.int32),
-        chunks=(edges.chunks[0], (edges.shape[1] + 2,)),
+        chunks=(held.chunks[0], (2,)),
     )
 
 
-def _attach_block(
+def _labels_block(
     edges: NDArray[np.int32], codes: NDArray[np.int32], confidences: NDArray[np.float32] | None = None
 ) -> NDArray[np.int32]:
     if confidences is None:
         confidences = np.ones(codes.shape, np.float32)
-    present = edges[:, :1] >= 0  # a row that is missing has no say
-    return np.concatenate([edges, np.where(present, codes, -1), confidences.view(np.int32)], axis=1)
+    there = linked_rows(edges)[:, None]  # a row that is missing has no say
+    return np.concatenate([np.where(there, codes, -1), confidences.view(np.int32)], axis=1)
 
 
-def _labels_of(block: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    return np.ascontiguousarray(block[:, -2]), np.ascontiguousarray(block[:, -1]).view(np.float32)
+def _attach_labels(held: da.Array, labels: da.Array) -> da.Array:
+    """Held rows (n, c) with their labels as two more columns: a reduction takes one array."""
+    return da.map_blocks(
+        _attach_block,
+        held,
+        labels,
+        token="dc-attach",
+        dtype=np.int32,
+        meta=np.empty((0, 0), np.int32),
+        chunks=(held.chunks[0], (held.shape[1] + labels.shape[1],)),
+    )
+
+
+def _attach_block(edges: NDArray[np.int32], labels: NDArray[np.int32]) -> NDArray[np.int32]:
+    return np.concatenate([edges, labels], axis=1)
+
+
+def _detach_block(block: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
+    """Edges, classes and weights of what `_attach_block` made, or no edges of what `_labels_block` made."""
+    codes, confidences = np.ascontiguousarray(block[:, -2]), np.ascontiguousarray(block[:, -1])
+    return block[:, :-2], codes, confidences.view(np.float32)
 
 
 def _weigh_classes_block(block: NDArray[np.int32], n_classes: int) -> dict[str, Any]:
-    codes, confidences = _labels_of(block)
+    _, codes, confidences = _detach_block(block)
     there = codes >= 0
     # Of no rows `bincount` makes integers, whatever the weights.
     return {"masses": np.bincount(codes[there], confidences[there], n_classes).astype(np.float64)}
@@ -167,8 +178,7 @@ def _project_block(block: NDArray[Any], edges_of: EdgesOf, n_right: int, masses:
     for tile in tiles(len(block)):
         rows = block[tile]
         if n_classes:
-            codes, confidences = _labels_of(rows)
-            rows = rows[:, :-2]
+            rows, codes, confidences = _detach_block(rows)
         add_labelled_rows(*edges_of(rows), codes, confidences, masses, *found.values())
     return _packed(found)
 
@@ -205,117 +215,10 @@ def _add_parts(parts: list[dict[str, Any]]) -> dict[str, Any]:
 def _project_pairs(graph: BipartiteGraph, links: Any, laplacian: NDArray[np.float64]) -> None:
     """Add the pairs' Laplacian to the upper triangle."""
     rows = np.unique(np.concatenate([links.first, links.second]))
-    parts = compute(
-        map_to_objects(
-            _take_edges,
-            graph.held,
-            name="dc-named-rows",
-            rows=dask.delayed(rows, pure=True, traverse=False),
-            size=graph.held.chunksize[0],
-            edges_of=graph.edges_of,
-        )
-    )[0]
-    indices = np.concatenate([part["indices"] for part in parts])
-    weights = np.concatenate([part["weights"] for part in parts]).astype(np.float64)
+    indices, weights32 = graph.edges_of(gather_rows(graph.held, rows, name="dc-named-rows"))
+    weights = weights32.astype(np.float64)
     weights[indices < 0] = 0
     degrees = weights.sum(axis=1, keepdims=True)
     shares = np.divide(weights, degrees, out=np.zeros_like(weights), where=degrees > 0)
     first, second = np.searchsorted(rows, links.first), np.searchsorted(rows, links.second)
     add_pairs(first, second, links.weights, indices, shares, laplacian)
-
-
-def _take_edges(
-    block: NDArray[Any], number: int, rows: NDArray[np.int64], size: int, edges_of: EdgesOf
-) -> dict[str, Any]:
-    low, high = np.searchsorted(rows, [number * size, number * size + len(block)])
-    indices, weights = edges_of(block[rows[low:high] - number * size])
-    return {"indices": indices, "weights": weights}
-
-
-def constrained_cut(projection: Projection, n_components: int, alpha: float) -> TransferCut:
-    """The first nontrivial generalized eigenvectors of eq. (12) of fast_csc_and_secrp_2017, ready for the lift.
-
-    Parameters
-    ----------
-    projection : Projection
-    n_components : int
-        k. When the representatives span no more directions, k - 1 are taken: columns of equal length that are a basis
-        of the whole space would put all rows equally far apart.
-    alpha : float
-        Trust in the must-links against the data's own graph.
-
-    Returns
-    -------
-    TransferCut
-        Vectors D^-1/2 y at unit length in x = Zhat^T y, so that the lift gives step 5's embedding; eigenvalues lambda
-        of L_CGD y = lambda L_CCL y, ascending.
-
-    Notes
-    -----
-    With G = Zhat Zhat^T, eq. (13) is L_CGD = G - G**2 + alpha Zhat L_ML Zhat^T. The demand graph K / n with
-    K_ij = d_i d_j / vol of Cucuringu et al., AISTATS 2016, is added to the cannot-link graph: the landmark graph has
-    unit degrees, so it adds (G - g g^T / n) / n to L_CCL, with g = Zhat 1. Without it L_CCL is singular, and zero
-    without cannot-links. At y = sqrt(masses), where x = 1, both sides vanish: this trivial vector is deflated by a
-    Householder reflection. What is left is written in an orthonormal basis of the vectors x (the eigenvectors of G,
-    those below `LEAST_EIGENVALUE` dropped), in which G is I, so that the sides are I - S + alpha ... and I / n + ...,
-    and the largest mu = 1 / lambda of B y = mu (A + ridge I) y are found by a Cholesky factor of A. As y is orthogonal
-    to g, x has mean zero; the scale of each column is 1 in the D-norm (D = I), as step 5 asks.
-
-    Eager, 8 p**2 bytes a matrix and six of them. Representatives without affinities are dropped.
-    """
-    linked = np.flatnonzero(projection.masses > 0)
-    masses = projection.masses[linked]
-    n = float(masses.sum())
-    roots = np.sqrt(masses)
-    vectors = np.zeros((len(projection.masses), max(1, min(n_components, len(linked) - 1))))
-    if len(linked) < 2:
-        return TransferCut(vectors, np.zeros(1), len(linked))
-
-    def projected(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _deflate(matrix[np.ix_(linked, linked)] / roots[:, None] / roots, reflector)
-
-    reflector = roots / np.sqrt(n)
-    reflector[0] += 1.0 if reflector[0] >= 0 else -1.0
-    reflector /= np.linalg.norm(reflector)
-    with one_blas_thread():
-        spectrum, basis = largest_eigenpairs(projected(projection.gram), len(linked) - 1)
-        kept = spectrum > LEAST_EIGENVALUE
-        kept[0] = True
-        spectrum, basis = spectrum[kept], basis[:, kept]
-        basis /= np.sqrt(np.maximum(spectrum, LEAST_EIGENVALUE))  # (p - 1, q): columns y with x^T x = 1
-        left = alpha * (basis.T @ projected(projection.must_link) @ basis)
-        left[np.diag_indices_from(left)] += np.maximum(1.0 - spectrum, 0.0)
-        left[np.diag_indices_from(left)] += RIDGE * max(1.0, float(left.diagonal().max()))
-        right = basis.T @ projected(projection.cannot_link) @ basis
-        right[np.diag_indices_from(right)] += 1.0 / n
-        factor = _cholesky(left)
-        reduced = scipy.linalg.solve_triangular(factor, right, trans="T", check_finite=False)
-        reduced = scipy.linalg.solve_triangular(factor, reduced.T, trans="T", check_finite=False)
-        n_found = n_components if n_components < len(spectrum) else min(max(1, n_components - 1), len(spectrum))
-        mu, solutions = largest_eigenpairs((reduced + reduced.T) / 2, n_found)
-        solutions = scipy.linalg.solve_triangular(factor, solutions, check_finite=False)  # (q, k)
-        solutions /= np.linalg.norm(solutions, axis=0)
-        y = np.vstack([np.zeros((1, solutions.shape[1])), basis @ solutions])
-        y -= 2.0 * np.outer(reflector, reflector @ y)
-    vectors = vectors[:, : y.shape[1]]
-    vectors[linked] = y / roots[:, None]
-    return TransferCut(vectors, 1.0 / np.maximum(mu, np.finfo(np.float64).tiny), len(linked))
-
-
-def _deflate(matrix: NDArray[np.float64], reflector: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The matrix (p - 1, p - 1) on the complement of the vector that the reflection takes to the first axis."""
-    rotated = matrix - 2.0 * np.outer(reflector, reflector @ matrix)
-    rotated -= 2.0 * np.outer(rotated @ reflector, reflector)
-    inside = rotated[1:, 1:]
-    return np.ascontiguousarray((inside + inside.T) / 2)
-
-
-def _cholesky(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Upper factor; the diagonal grows until there is one."""
-    largest = max(1.0, float(matrix.diagonal().max()))
-    for ridge in (0.0, RIDGE, 1e2 * RIDGE, 1e4 * RIDGE, 1e6 * RIDGE):
-        try:
-            return scipy.linalg.cholesky(matrix + ridge * largest * np.eye(len(matrix)), check_finite=False)
-        except scipy.linalg.LinAlgError:
-            continue
-    raise ArithmeticError("the must-link matrix is not positive semidefinite: weights beyond the range of float64")

@@ -9,10 +9,13 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from ..io.inputs import open_column
 from ..runtime.execution import compute, map_to_objects
-from .constraints import Constraints, Links, check_labels, check_weights, open_column, whole_labels
+from .labels import check_labels, check_weights, whole_labels
+from .links import Links
+from .sampling import gather_rows
 
-__all__ = ["Satisfaction", "measure_satisfaction"]
+__all__ = ["Satisfaction", "open_assignment", "satisfaction_of_labels", "satisfaction_of_links"]
 
 #: Rows of a block of labels in memory.
 BLOCK_ROWS = 2**17
@@ -36,57 +39,27 @@ class Satisfaction:
     n_cannot_link: int
 
 
-def measure_satisfaction(constraints: Constraints, labels: Any) -> Satisfaction:
-    """Share of the constraints that a labeling keeps.
-
-    Parameters
-    ----------
-    constraints : Constraints
-    labels : (n,) array-like, dask array, zarr.Array or path
-        -1, or masked, for rows without a label: their constraints do not count.
+def open_assignment(labels: Any) -> NDArray[Any] | da.Array:
+    """Labels of a clustering (n,), -1 or masked for rows without one.
 
     Raises
     ------
     ValueError
-        If the number of labels is not that of the rows, or chunked partial labels or weights hold what is none.
-
-    Notes
-    -----
-    For constraints from labels the pairs are counted in closed form from the table of classes and labels, in one pass
-    of both, block by block: with W the sum of w over a set and S that of w**2, its pairs weigh (W**2 - S) / 2. For
-    pairs only the labels of the named rows are gathered.
+        If they are something else.
     """
-    found = open_column("labels", labels)
-    if found.dtype.kind not in "biu":
-        raise ValueError(f"labels must be integers, got dtype {found.dtype}")
-    if constraints.n_samples is not None and len(found) != constraints.n_samples:
-        raise ValueError(f"labels must have one entry for each of the {constraints.n_samples} rows, got {len(found)}")
-    constraints._check_range(len(found))
-    if constraints.labels is not None:
-        return _from_classes(constraints, found)
-    must, cannot = constraints._must, constraints._cannot
+    column = open_column("labels", labels)
+    if column.dtype.kind not in "biu":
+        raise ValueError(f"labels must be integers, got dtype {column.dtype}")
+    return column
+
+
+def satisfaction_of_links(must: Links, cannot: Links, labels: NDArray[Any] | da.Array) -> Satisfaction:
+    """Share of the pairs that a labeling keeps; only the labels of the rows that they name are gathered."""
     named = np.unique(np.concatenate([must.first, must.second, cannot.first, cannot.second]))
-    at = _labels_at(found, named)
+    at = labels[named] if isinstance(labels, np.ndarray) else gather_rows(labels, named, name="dc-take")
     must_kept = _kept(must, named, at, together=True)
     cannot_kept = _kept(cannot, named, at, together=False)
     return Satisfaction(must_kept[0], cannot_kept[0], must_kept[1], cannot_kept[1])
-
-
-def _labels_at(labels: NDArray[Any] | da.Array, rows: NDArray[np.int64]) -> NDArray[Any]:
-    if isinstance(labels, np.ndarray):
-        return labels[rows]
-    if not len(rows):
-        return np.empty(0, labels.dtype)
-    offsets = np.concatenate([[0], np.cumsum(labels.chunks[0])])
-    parts = compute(map_to_objects(_take_labels, labels, name="dc-take", rows=rows, offsets=offsets))[0]
-    return np.concatenate([part["labels"] for part in parts])
-
-
-def _take_labels(
-    block: NDArray[Any], number: int, rows: NDArray[np.int64], offsets: NDArray[np.int64]
-) -> dict[str, Any]:
-    low, high = np.searchsorted(rows, offsets[number : number + 2])
-    return {"labels": block[rows[low:high] - offsets[number]]}
 
 
 def _kept(links: Links, named: NDArray[np.int64], at: NDArray[Any], *, together: bool) -> tuple[float, int]:
@@ -97,10 +70,30 @@ def _kept(links: Links, named: NDArray[np.int64], at: NDArray[Any], *, together:
     return (float(links.weights[kept].sum()) / total if total > 0 else 1.0), int(counts.sum())
 
 
-def _from_classes(constraints: Constraints, labels: NDArray[Any] | da.Array) -> Satisfaction:
-    """Closed form: only the sums of weights over each pair of class and label are needed."""
-    known: Any = constraints.labels
-    weight: Any = constraints.weight if np.ndim(constraints.weight) else None  # shares do not depend on a common one
+def satisfaction_of_labels(
+    known: NDArray[Any] | da.Array, weight: Any, labels: NDArray[Any] | da.Array
+) -> Satisfaction:
+    """Share of the constraints from partial labels that a labeling keeps.
+
+    Parameters
+    ----------
+    known : NumPy or dask array (n,)
+        Partial labels.
+    weight : number, NumPy or dask array (n,), or None
+    labels : NumPy or dask array (n,) of integers
+
+    Raises
+    ------
+    ValueError
+        If chunked partial labels or weights hold what is none.
+
+    Notes
+    -----
+    The pairs are counted in closed form from the table of classes and labels, in one pass of both, block by block: with
+    W the sum of w over a set and S that of w**2, its pairs weigh (W**2 - S) / 2.
+    """
+    if not np.ndim(weight):
+        weight = None  # shares do not depend on a common one
     chunked = [part for part in (labels, known, weight) if isinstance(part, da.Array)]
     chunks = chunked[0].chunks if chunked else (BLOCK_ROWS,)
     known, labels = (_chunked(values, chunks) for values in (known, labels))

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,30 +17,26 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.incidence import (
-    agreement_rows,
-    count_labels,
-    count_together,
-    encode_labels,
-    label_edges,
-    label_weights,
-)
+from ..io.inputs import Rows, check_rows
+from ..kernels.incidence import count_labels, encode_labels, label_edges, label_weights
 from ..pipeline.bipartite import BipartiteGraph
-from ..pipeline.rows import Rows, check_rows
-from ..runtime.execution import compute, map_rows, map_to_objects, reduce_blocks, tiles
+from ..runtime.execution import FAN_IN, compute, map_rows, map_to_objects, reduce_blocks
+from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import draw_ranks
+from ..runtime.stages import Run, Stage
 
 __all__ = [
+    "BaseClusters",
+    "Coded",
     "LabelBook",
     "LabelScan",
-    "agreement_block",
-    "agreement_shares",
     "check_base_clusterings",
     "check_label_block",
     "code_labels",
     "draw_labelled",
     "incidence_edges",
     "incidence_graph",
+    "label_sizes",
     "row_weights",
     "scan_labels",
 ]
@@ -112,6 +107,99 @@ class LabelScan:
     def n_labelled(self) -> int:
         """Rows with at least one label."""
         return int(self.labelled.sum())
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Base clusterings as codes, which everything later reads.
+
+    Attributes
+    ----------
+    codes : dask array (n, m) int8, int16 or int32
+        Held; -1 for no label.
+    book : LabelBook
+    labelled : (n_blocks,) int64
+        Rows of each block with at least one label.
+    """
+
+    codes: da.Array
+    book: LabelBook
+    labelled: NDArray[np.int64]
+
+    @property
+    def n_labelled(self) -> int:
+        """Rows with at least one label."""
+        return int(self.labelled.sum())
+
+    @property
+    def graph(self) -> BipartiteGraph:
+        """Bipartite graph of rows and base clusters."""
+        return incidence_graph(self.codes, self.book)
+
+    def draw(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Codes (s, m) of rows with a label, drawn without replacement, in row order; all when fewer."""
+        return draw_labelled(self.codes, self.labelled, size, rng)
+
+
+@dataclass(frozen=True)
+class BaseClusters(Stage):
+    """Find the base clusters and their sizes, and code the labels.
+
+    Attributes
+    ----------
+    n_clusters : int
+        At least so many rows must have a label.
+    later : tuple of Stage
+        Stages that may have to refuse the number of rows with a label.
+    opens : bool
+        Whether to open the named store for these labels.
+    """
+
+    title = "base clusters"
+    n_clusters: int
+    later: tuple[Stage, ...] = ()
+    opens: bool = True
+
+    def __call__(self, run: Run, rows: Rows, nothing: str = "X has no row with a label: every label is -1") -> Coded:
+        """Code the labels of `rows`; `nothing` is the error when there are none."""
+        found = scan_labels(rows, fingerprint=self.opens and run.products.named)
+        if found.n_labelled == 0:
+            raise ValueError(nothing)
+        if self.opens:
+            run.products.open(found.fingerprint)
+        if self.n_clusters > found.n_labelled:
+            raise ValueError(
+                f"n_clusters must be at most the number of rows with a label, got n_clusters={self.n_clusters} "
+                f"and {found.n_labelled} such rows"
+            )
+        for stage in self.later:
+            stage.check_size(found.n_labelled)
+        codes, _ = run.products.rows("codes", code_labels(rows, found.book))
+        return Coded(codes, found.book, found.labelled)
+
+    def cost(self, sizes: Sizes) -> Cost:
+        """Two passes over the labels; the codes stay."""
+        codes = sizes.n_samples * sizes.held_bytes
+        task = sizes.block_rows * (sizes.n_features * 17 + sizes.held_bytes) + 48 * sizes.n_right * FAN_IN
+        cost = sizes.over_input(
+            task, times=2, reduced=True, written_bytes=codes, held=(codes,), small_bytes=64 * sizes.n_right
+        )
+        return cost if self.opens else replace(cost, input_passes=0)  # of an ensemble: labels that are held
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The codes."""
+        return ("codes",)
+
+
+#: Base clusters of an ensemble that a forecast assumes for each base clustering; they are known after a pass.
+LIKELY_CLUSTERS = 40
+
+
+def label_sizes(sizes: Sizes) -> Sizes:
+    """Lengths of base clusterings with the graph of rows and base clusters."""
+    m = sizes.n_features
+    return sizes.with_graph(LIKELY_CLUSTERS * m, m, m)
 
 
 def check_base_clusterings(X: Any) -> Rows:
@@ -381,59 +469,3 @@ def _take_labelled(
     if len(places) and borders[number + 1] - borders[number] < len(block):
         places = np.flatnonzero((block >= 0).any(axis=1))[places]
     return {"rows": np.asarray(block[places])}
-
-
-#: Block of codes -> label of each row (n,) int32, -1 for none.
-LabelsOf = Callable[[NDArray[Any]], NDArray[np.int32]]
-
-
-def agreement_shares(codes: da.Array, book: LabelBook, labels_of: LabelsOf, n_clusters: int) -> dict[str, Any]:
-    """Pass over all rows: in which clusters the rows of each base cluster lie.
-
-    Parameters
-    ----------
-    codes : dask array (n, m) int
-    book : LabelBook
-    labels_of : callable
-        Block of codes -> labels.
-    n_clusters : int
-
-    Returns
-    -------
-    dict
-        ``counts`` (c, k) int64, rows of each base cluster in each cluster; ``masses`` (m, k) float64 and ``constant``,
-        as `kernels.incidence.count_together` gives them, from which the objective of SEC follows.
-    """
-    task = partial(_count_block, book=book, labels_of=labels_of, n_clusters=n_clusters)
-    (found,) = compute(reduce_blocks(task, add_counts, codes, name="dc-agree"))
-    return found
-
-
-def _count_block(block: NDArray[Any], book: LabelBook, labels_of: LabelsOf, n_clusters: int) -> dict[str, Any]:
-    counts = np.zeros((book.n_base_clusters, n_clusters), np.int64)
-    masses = np.zeros((book.n_base_clusterings, n_clusters))
-    constant = 0.0
-    for tile in tiles(len(block)):
-        labels = labels_of(block[tile])
-        constant += count_together(block[tile], book.offsets, book.sizes, labels, counts, masses)
-    return {"counts": counts, "masses": masses, "constant": constant}
-
-
-def add_counts(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Add the sums of several blocks, in block order."""
-    total = {"counts": parts[0]["counts"].copy(), "masses": parts[0]["masses"].copy(), "constant": parts[0]["constant"]}
-    for part in parts[1:]:
-        for key in total:
-            total[key] = total[key] + part[key]
-    return total
-
-
-def agreement_block(
-    codes: NDArray[Any], labels_of: LabelsOf, offsets: NDArray[np.int64], shares: NDArray[np.float64]
-) -> NDArray[np.float32]:
-    """How far the base clusterings agree with the consensus on each row of a block of codes, in [0, 1].
-
-    The mean, over the base clusterings that label the row, of the share of the row's base cluster that lies in the
-    row's consensus cluster. NaN for a row without labels.
-    """
-    return agreement_rows(codes, offsets, labels_of(codes), shares)

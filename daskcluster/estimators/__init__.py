@@ -1,11 +1,24 @@
-"""What users call; each `fit` reads as the list of its stages."""
+"""What users call: estimators that follow scikit-learn; a fit reads as the list of its stages."""
 
 from __future__ import annotations
 
-from .consensus import ISEC, SEC, BipartiteCut
-from .constrained import CSPML, FastCSC, FastCSPML
-from .ensemble import USENC, Ensemble
+from .consensus import ISEC, SEC, BipartiteCut, Consensus
+from .cspml import CSPML, FastCSPML
+from .ensembles import USENC, Ensemble
+from .fastcsc import FastCSC
 from .kmeans import KMeans
 from .uspec import USPEC
 
-__all__ = ["ISEC", "SEC", "USENC", "BipartiteCut", "Ensemble", "CSPML", "FastCSC", "FastCSPML", "USPEC", "KMeans"]
+__all__ = [
+    "CSPML",
+    "ISEC",
+    "SEC",
+    "USENC",
+    "USPEC",
+    "BipartiteCut",
+    "Consensus",
+    "Ensemble",
+    "FastCSC",
+    "FastCSPML",
+    "KMeans",
+]

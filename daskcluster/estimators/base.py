@@ -1,10 +1,11 @@
-"""What every estimator shares: input, output, saving, pickling."""
+"""What every estimator shares: input, stages, plan, output, saving, pickling."""
 
 from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import MethodType
 from typing import Any, TypeVar
 
@@ -15,14 +16,19 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..io.inputs import Rows, Source, cut_rows, open_source, sizes_of
 from ..io.models import save_model
-from ..pipeline.rows import Rows, check_finite_block, check_rows, is_chunked
-from ..runtime.boundary import Boundary, budget_bytes
-from ..runtime.execution import active_client, apply_by_tiles, compute, map_rows, persist
+from ..pipeline.outputs import hand_out
+from ..pipeline.rows import check_finite_block
+from ..registry import register
+from ..runtime.execution import apply_by_tiles, map_rows
+from ..runtime.forecast import Cost, Plan, Sizes, make_plan
+from ..runtime.products import Products
+from ..runtime.stages import Run, Stage
 from ..typing import ArrayInput, PathInput
-from ..validation import check_dense, check_integer, check_n_features, check_option, check_seed
+from ..validation import check_integer, check_n_features, check_option, check_seed
 
-__all__ = ["MISSING", "RowClusterer", "on_client", "where_it_predicts"]
+__all__ = ["MISSING", "Clusterer", "RowClusterer", "where_it_predicts"]
 
 MISSING = ("raise", "label")
 
@@ -30,55 +36,60 @@ MISSING = ("raise", "label")
 _NOT_PRODUCTS = ("random_state", "storage", "verbose")
 
 
-class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
-    """Base of the estimators whose input are rows (n, d), and which label new rows.
+class Clusterer(ClusterMixin, BaseEstimator):
+    """Base of all estimators: a fit over row blocks in stages.
 
-    A subclass names the attributes that make its model in `_fitted_names`, and gives `_block_functions`.
+    A subclass names the attributes that make its model in `_fitted_names`, gives the stages of its fit in `_stages`,
+    and calls them in `fit`.
     """
 
     _fitted_names: tuple[str, ...] = ()
-    #: Whether the fitted model makes the labels of `fit` anew from the rows.
-    _predicts: bool = True
-    _points_dtype: Any = np.float64
     #: What stands for no value in the input, see `check_dense`.
     _fill: str = "NaN"
     n_clusters: int
     missing: str
     random_state: Any
     storage: Any
+    verbose: bool
     n_features_in_: int
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        register(cls)
+
+    @abstractmethod
+    def _stages(self) -> Iterable[Stage]:
+        """The stages of a fit in their order, from the parameters; raises what their `check` raises."""
+
     def _check_parameters(self) -> None:
-        """Check the parameters, before the input is looked at; a subclass adds its own."""
+        """Check the parameters, before the input is looked at."""
         check_integer("n_clusters", self.n_clusters, 1)
         check_option("missing", self.missing, MISSING)
         check_seed("random_state", self.random_state)
+        for stage in self._stages():
+            stage.check()
 
-    def _rows(self, X: ArrayInput) -> Rows:
-        """Bring checked input into row blocks."""
-        return check_rows(X, self.missing)
+    # -- input ---------------------------------------------------------------------------------------------------------
 
-    def _block_check(self) -> Callable[[NDArray[Any], int], None] | None:
-        """Function of a raw block of new rows, and its first row's number, that refuses bad values by their place."""
-        return check_finite_block if self.missing == "raise" else None
+    def _cut(self, source: Source) -> Rows:
+        """Bring opened input into row blocks."""
+        return cut_rows(source, self.missing)
 
     def _open(self, X: ArrayInput, *, reset: bool) -> Rows:
         """Check the input and bring it into row blocks; `reset` in `fit`."""
         check_option("missing", self.missing, MISSING)
-        if not is_chunked(X):
-            check_dense(X, fill=self._fill)
-            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
-            rows = self._rows(X)
-            check = None if reset else self._block_check()
-            if check is not None:  # here, because tasks find some bad value and not the first
-                for start in range(0, len(X), rows.block_rows):
-                    check(X[start : start + rows.block_rows], start)
+        source = open_source(X, self._fill)
+        if not source.chunked:
+            array = validate_data(self, source.array, reset=reset, dtype="numeric", ensure_all_finite=False)
+            rows = self._cut(replace(source, array=array))
+            if not reset:
+                self._check_values(array, rows)
             return rows
-        if not reset and isinstance(X, da.Array) and X.ndim == 2:
-            check_n_features(self, X.shape[1])  # before rows of unknown chunks are counted
-        rows = self._rows(X)
-        if hasattr(X, "to_dask_array"):  # a dask dataframe: its columns have names
-            validate_data(self, X._meta, reset=reset, skip_check_array=True)
+        if not reset and source.named is None and isinstance(source.array, da.Array) and source.array.ndim == 2:
+            check_n_features(self, source.array.shape[1])  # before rows of unknown chunks are counted
+        rows = self._cut(source)
+        if source.named is not None:
+            validate_data(self, source.named, reset=reset, skip_check_array=True)
         elif reset:
             self.n_features_in_ = rows.n_features
             with contextlib.suppress(AttributeError):
@@ -87,42 +98,115 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             check_n_features(self, rows.n_features)
         return rows
 
-    def _check_n_clusters(self, rows: Rows) -> None:
+    def _check_values(self, array: NDArray[Any], rows: Rows) -> None:
+        """Refuse bad values of new rows in memory, before any task."""
+
+    def _check_size(self, rows: Rows) -> None:
+        """Refuse fewer rows than clusters; a subclass more rows than it can take."""
         if self.n_clusters > rows.n_samples:
             raise ValueError(
                 f"n_clusters must be at most the number of rows, got n_clusters={self.n_clusters} "
                 f"and n_samples={rows.n_samples}"
             )
 
-    def _hand_out(self, array: da.Array, rows: Rows) -> Any:
-        """NumPy for NumPy, lazy for chunked input."""
-        return array if rows.chunked else compute(array)[0]
+    # -- fit and plan --------------------------------------------------------------------------------------------------
 
-    def _boundary(self, **instead: Any) -> Boundary:
-        """The boundary of a fit; `instead` are parameters as they take part, where this is not as they were given."""
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_PRODUCTS}
-        return Boundary(self.storage, type(self).__name__, parameters | instead, self.random_state)
+    def _run(self, X: ArrayInput) -> Run:
+        """Check parameters, storage and input, and begin a fit."""
+        self._check_parameters()
+        products = Products(self.storage, type(self).__name__, self._product_parameters(), self.random_state)
+        rows = self._open(X, reset=True)
+        self._check_size(rows)
+        return Run(rows, products, self._stages(), self.verbose)
 
-    def _check_n_valid(self, n_valid: int) -> None:
-        if self.n_clusters > n_valid:
-            raise ValueError(
-                f"n_clusters must be at most the number of rows without NaN or infinity, got "
-                f"n_clusters={self.n_clusters} and {n_valid} such rows"
-            )
+    def _product_parameters(self) -> dict[str, Any]:
+        """Parameters that decide the products of a fit, as they take part."""
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_PRODUCTS}
 
-    def _keep_labels(self, labels: da.Array, rows: Rows, boundary: Boundary) -> Any:
-        """`labels_`, see `_keep`."""
-        return self._keep("labels", labels, rows, boundary)
+    def _sizes(self, sizes: Sizes) -> Sizes:
+        """The lengths that the costs of the stages are made of: those of the rows, and of a graph over them."""
+        return sizes
 
-    def _keep(self, what: str, array: da.Array, rows: Rows, boundary: Boundary) -> Any:
-        """An output of `fit`: NumPy; or the held array; or, on a cluster without a named store, the model's own one."""
-        if boundary.named:
-            return self._hand_out(boundary.rows(what, array)[0], rows)
-        if not rows.chunked:
-            return self._hand_out(array, rows)
-        if active_client() is None:
-            return boundary.rows(what, array)[0]
-        return self._map(rows, what) if self._predicts else on_client(array)
+    def _sized_stages(self, sizes: Sizes) -> list[tuple[Stage, Sizes]]:
+        own = self._sizes(sizes)
+        return [(stage, own) for stage in self._stages()]
+
+    def _cost(self, sizes: Sizes) -> Cost:
+        """Cost of a whole fit on rows of these lengths."""
+        return sum((stage.cost(own) for stage, own in self._sized_stages(sizes)), Cost())
+
+    def plan(self, X: ArrayInput) -> Plan:
+        """Forecast `fit`: passes, tasks, bytes and peak memory, before anything runs.
+
+        Parameters
+        ----------
+        X : NumPy array, dask array, zarr.Array or path, (n, d)
+            Not read; unknown chunk lengths are counted.
+
+        Returns
+        -------
+        Plan
+            Print it, or take ``to_dict()``. It lists the stages that `fit` reports. Figures are upper bounds for the
+            passes that it states; the numbers of Lloyd passes and of base clusters are not known before, likely ones
+            are assumed. Peak memory includes rows that are in memory.
+        """
+        self._check_parameters()
+        rows = self._cut(open_source(X, self._fill))
+        self._check_size(rows)
+        return make_plan(type(self).__name__, rows, self.storage, self._sized_stages(sizes_of(rows)))
+
+    # -- what is left --------------------------------------------------------------------------------------------------
+
+    def save(self, path: PathInput, overwrite: bool = False) -> None:
+        """Save the model as a Zarr group of plain arrays and JSON; `daskcluster.load_model` reads it.
+
+        Parameters
+        ----------
+        path : path
+            Appears only when complete.
+        overwrite : bool
+            Replace an existing one.
+
+        Raises
+        ------
+        FileExistsError
+            If `path` exists and `overwrite` is false.
+        """
+        check_is_fitted(self, "n_clusters_")  # a failed fit leaves n_features_in_
+        save_model(self, path, overwrite)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without lazy `labels_`: a pickled model is as large as its small arrays."""
+        state = super().__getstate__()
+        return {key: value for key, value in state.items() if not (key[-1] == "_" and isinstance(value, da.Array))}
+
+    def __sklearn_tags__(self) -> Tags:
+        """scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "label"
+        return tags
+
+
+class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+    """Base of the estimators that label new rows. A subclass gives `_block_function` and `_n_features_out` as well."""
+
+    #: Whether the fitted model makes the labels of `fit` anew from the rows.
+    _predicts: bool = True
+    _points_dtype: Any = np.float64
+
+    def _block_check(self) -> Callable[[NDArray[Any], int], None] | None:
+        """Function of a raw block of new rows, and its first row's number, that refuses bad values by their place."""
+        return check_finite_block if self.missing == "raise" else None
+
+    def _check_values(self, array: NDArray[Any], rows: Rows) -> None:
+        check = self._block_check()
+        if check is not None:  # here, because tasks find some bad value and not the first
+            for start in range(0, len(array), rows.block_rows):
+                check(array[start : start + rows.block_rows], start)
+
+    def _again(self, rows: Rows) -> Callable[[str], da.Array] | None:
+        """Function that gives an output of `fit` from the fitted model, or None if there is none; see `Label`."""
+        return (lambda what: self._map(rows, what)) if self._predicts else None
 
     def _map(self, rows: Rows, what: str) -> da.Array:
         """Lazy output for the rows: "labels" (n,) int32, -1 for missing rows, or "points" (n, q), NaN for these."""
@@ -156,6 +240,11 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def _n_features_out(self) -> int:
         """Columns of `transform`."""
 
+    def _of_new_rows(self, X: ArrayInput, what: str) -> Any:
+        check_is_fitted(self, "n_clusters_")  # a failed fit leaves n_features_in_
+        rows = self._open(X, reset=False)
+        return hand_out(self._map(rows, what), rows)
+
     def predict(self, X: ArrayInput) -> Any:
         """Label rows, new or old.
 
@@ -175,9 +264,7 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             If the number of features is another one than in `fit`, or a value is NaN or infinite and
             ``missing="raise"``; for chunked input this shows when the labels are computed.
         """
-        check_is_fitted(self, "n_clusters_")  # a failed fit leaves n_features_in_
-        rows = self._open(X, reset=False)
-        return self._hand_out(self._map(rows, "labels"), rows)
+        return self._of_new_rows(X, "labels")
 
     def transform(self, X: ArrayInput) -> Any:
         """Bring rows into the space in which they are clustered.
@@ -191,49 +278,13 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         (n, q) float64
             NumPy for NumPy, a lazy dask array for chunked input; NaN for missing rows. The class says what it is.
         """
-        check_is_fitted(self, "n_clusters_")  # a failed fit leaves n_features_in_
-        rows = self._open(X, reset=False)
-        return self._hand_out(self._map(rows, "points"), rows)
-
-    def save(self, path: PathInput, overwrite: bool = False) -> None:
-        """Save the model as a Zarr group of plain arrays and JSON; `daskcluster.load_model` reads it.
-
-        Parameters
-        ----------
-        path : path
-            Appears only when complete.
-        overwrite : bool
-            Replace an existing one.
-
-        Raises
-        ------
-        FileExistsError
-            If `path` exists and `overwrite` is false.
-        """
-        check_is_fitted(self, "n_clusters_")  # a failed fit leaves n_features_in_
-        save_model(self, path, overwrite)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The state without lazy `labels_`: a pickled model is as large as its small arrays."""
-        state = super().__getstate__()
-        return {key: value for key, value in state.items() if not (key[-1] == "_" and isinstance(value, da.Array))}
+        return self._of_new_rows(X, "points")
 
     def __sklearn_tags__(self) -> Tags:
         """scikit-learn's tags."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing == "label"
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def on_client(array: da.Array) -> da.Array:
-    """Hold an array in this process, where it fits into the budget; a larger one stays with the workers.
-
-    For what no model makes anew, since what the workers hold goes with them.
-    """
-    if array.nbytes > budget_bytes():
-        return persist(array)[0]
-    return da.from_array(compute(array)[0], chunks=array.chunks, name=False)
 
 
 def checked_block(
@@ -253,10 +304,10 @@ def checked_block(
     return apply_by_tiles(inner, block, shape, out_dtype, **arguments)
 
 
-Clusterer = TypeVar("Clusterer", bound=type[Any])
+EstimatorClass = TypeVar("EstimatorClass", bound=type[Any])
 
 
-def where_it_predicts(cls: Clusterer) -> Clusterer:
+def where_it_predicts(cls: EstimatorClass) -> EstimatorClass:
     """Decorate a class of which not every model labels new rows: where it does not, it has no method for that.
 
     `hasattr` is false then, as of scikit-learn's `available_if`, and the AttributeError is that of the class's

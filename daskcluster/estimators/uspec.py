@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Self
 
-import dask
-import dask.array as da
-import numpy as np
-from numpy.typing import NDArray
-
-from ..kernels.neighbors import WIDE_FEATURES
-from ..kernels.rows import compute_dtype
-from ..pipeline.affinity import distance_sum, gaussian_affinity, gaussian_edges, mean_distance
-from ..pipeline.cut import LiftedRows, TransferCut, embed_block, transfer_cut
-from ..pipeline.discretize import assign_block, assign_labels, discretize, warn_fewer
+from ..pipeline.cut import Cut
+from ..pipeline.discretize import Discretize
 from ..pipeline.kmeans import sample_size
-from ..pipeline.neighbors import (
-    NEIGHBORS,
-    RepresentativeIndex,
-    choose_neighborhood,
-    index_representatives,
-    nearest_block,
-    nearest_representatives,
-)
-from ..pipeline.representatives import SELECTIONS, choose_representatives, n_candidates
-from ..pipeline.rows import RowForm, Rows, RowScan, check_rows, scan
-from ..runtime.execution import FAN_IN, TILE_ROWS
-from ..runtime.forecast import Plan, StagePlan, make_plan, tree_tasks
-from ..runtime.progress import Progress
-from ..runtime.seeding import stream
+from ..pipeline.scan import Scan
 from ..typing import ArrayInput, PathInput, Seed
-from ..validation import check_integer, check_option
-from .base import RowClusterer
+from .spectral import SpectralClusterer, SpectralStages
 
 __all__ = ["USPEC"]
 
-METRICS = ("euclidean", "cosine")
-#: Lloyd passes over all rows that a forecast assumes; 2 to 6 are usual.
-LIKELY_ITER = 6
 
-
-class USPEC(RowClusterer):
+class USPEC(SpectralClusterer):
     """Ultra-scalable spectral clustering, out of core.
 
     Each row is linked to its K nearest of p representatives, and the bipartite graph between rows and representatives
@@ -125,21 +98,6 @@ class USPEC(RowClusterer):
     1.0
     """
 
-    _points_dtype = np.float32
-    _fitted_names = (
-        "representatives_",
-        "bandwidth_",
-        "eigenvalues_",
-        "cluster_centers_",
-        "n_clusters_",
-        "n_iter_",
-        "neighborhood_size_",
-        "_vectors",
-        "_shift",
-        "_scale",
-        "_seed",
-    )
-
     def __init__(
         self,
         n_clusters: int = 8,
@@ -173,6 +131,17 @@ class USPEC(RowClusterer):
         self.storage = storage
         self.verbose = verbose
 
+    def _stages(self) -> SpectralStages:
+        represent, link, label = self._common_stages()
+        return SpectralStages(
+            Scan(self.n_clusters, max(represent.n_candidates, sample_size(self.n_clusters)), self.metric),
+            represent,
+            link,
+            Cut(self.n_clusters),
+            Discretize(self.n_clusters, self.n_init, self.max_iter),
+            label,
+        )
+
     def fit(self, X: ArrayInput, y: Any = None) -> Self:
         """Cluster the rows.
 
@@ -185,220 +154,4 @@ class USPEC(RowClusterer):
         -------
         self
         """
-        self._check_parameters()
-        boundary = self._boundary()
-        rows = self._open(X, reset=True)
-        self._check_n_clusters(rows)
-        seed = boundary.seed
-        with Progress(self.verbose) as progress:
-            with progress.stage("check and sample"):
-                found = self._scan(rows, seed, fingerprint=boundary.named)
-                self._check_n_valid(found.n_valid)
-                boundary.open(found.fingerprint)
-            with progress.stage("representatives"):
-                made = boundary.small("representatives", lambda: self._represent(rows, found, seed))
-                representatives = made["representatives"]
-                index, size = self._search(found, representatives, seed)
-                n_neighbors = min(self.n_neighbors, len(representatives))
-            with progress.stage("nearest representatives"):
-                lazy = nearest_representatives(rows, index, n_neighbors)
-                nearest, sums = boundary.rows("nearest", lazy, distance_sum)
-                bandwidth = mean_distance(sums)
-                graph = gaussian_affinity(nearest, bandwidth, len(representatives))
-            with progress.stage("transfer cut"):
-                cut = TransferCut(**boundary.small("cut", lambda: vars(transfer_cut(graph, self.n_clusters))))
-                points = LiftedRows(graph.edges_of, cut.vectors)
-            with progress.stage("discretize"):
-                made = boundary.small("centers", lambda: self._discretize(found, index, nearest, points, seed))
-            with progress.stage("labels"):
-                self.representatives_ = representatives
-                self.neighborhood_size_ = size
-                self.bandwidth_ = bandwidth / found.form.scale
-                self.eigenvalues_ = cut.eigenvalues
-                self.cluster_centers_ = made["centers"]
-                self.n_clusters_ = len(made["centers"])
-                self.n_iter_ = int(made["n_iter"])
-                self._vectors, self._seed = cut.vectors, seed
-                self._shift, self._scale = found.form.shift, found.form.scale
-                self.labels_ = self._keep_labels(assign_labels(nearest, points, made["centers"]), rows, boundary)
-        if self.n_clusters_ < self.n_clusters:
-            warn_fewer(self, self.n_clusters_, self.n_clusters)
-        return self
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_integer("n_representatives", self.n_representatives, 1)
-        check_integer("n_neighbors", self.n_neighbors, 1)
-        check_option("selection", self.selection, SELECTIONS)
-        check_option("neighbors", self.neighbors, NEIGHBORS)
-        check_integer("candidate_factor", self.candidate_factor, 1)
-        check_integer("neighbor_factor", self.neighbor_factor, 1)
-        check_option("metric", self.metric, METRICS)
-        check_integer("n_init", self.n_init, 1)
-        check_integer("max_iter", self.max_iter, 1)
-
-    def _sample_sizes(self) -> tuple[int, int]:
-        """Rows drawn in the first pass, and how many of them are candidates."""
-        candidates = n_candidates(self.selection, self.n_representatives, self.candidate_factor)
-        return max(candidates, sample_size(self.n_clusters)), candidates
-
-    def _scan(self, rows: Rows, seed: int, *, fingerprint: bool) -> RowScan:
-        return scan(
-            rows,
-            self._sample_sizes()[0],
-            stream(seed, "sample"),
-            unit_length=self.metric == "cosine",
-            fingerprint=fingerprint,
-        )
-
-    def _represent(self, rows: Rows, found: RowScan, seed: int) -> dict[str, Any]:
-        representatives = choose_representatives(
-            rows,
-            found,
-            self.n_representatives,
-            n_candidates=self._sample_sizes()[1],
-            selection=self.selection,
-            max_iter=self.max_iter,
-            seed=seed,
-        )
-        return {"representatives": representatives}
-
-    def _search(
-        self, found: RowScan, representatives: NDArray[np.float64], seed: int
-    ) -> tuple[RepresentativeIndex, int]:
-        return choose_neighborhood(
-            representatives,
-            found.form,
-            found.sample,
-            min(self.n_neighbors, len(representatives)),
-            neighbors=self.neighbors,
-            neighbor_factor=self.neighbor_factor,
-            seed=seed,
-        )
-
-    def _discretize(
-        self, found: RowScan, index: RepresentativeIndex, nearest: da.Array, points: LiftedRows, seed: int
-    ) -> dict[str, Any]:
-        sample, _ = points(nearest_block(found.sample, index, nearest.shape[1] // 2))
-        centers = discretize(
-            nearest, points, sample, self.n_clusters, n_init=self.n_init, max_iter=self.max_iter, seed=seed
-        )
-        return {"centers": centers.centers, "n_iter": centers.n_iter}
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self._vectors.shape[1])
-
-    def _block_function(self, what: str, dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:
-        n_neighbors = min(self.n_neighbors, len(self.representatives_))
-        index = index_representatives(
-            self.representatives_,
-            RowForm(self._shift, self._scale, self.metric == "cosine"),
-            dtype,
-            n_neighbors,
-            neighborhood=self.neighborhood_size_,
-            seed=self._seed,
-        )
-        edges_of = partial(gaussian_edges, bandwidth=self.bandwidth_ * self._scale)
-        return new_rows_block, {
-            "index": dask.delayed(index, pure=True, traverse=False),
-            "n_neighbors": n_neighbors,
-            "points": LiftedRows(edges_of, self._vectors),
-            "centers": self.cluster_centers_ if what == "labels" else None,
-        }
-
-    def transform(self, X: ArrayInput) -> Any:
-        """Embed rows: the space in which they are clustered.
-
-        Parameters
-        ----------
-        X : NumPy array, dask array, zarr.Array or path, (n, d)
-
-        Returns
-        -------
-        (n, q) float32
-            Rows of unit length, q eigenvectors (`eigenvalues_`); NumPy for NumPy, a lazy dask array for chunked input;
-            NaN for missing rows.
-        """
-        return super().transform(X)
-
-    def plan(self, X: ArrayInput) -> Plan:
-        """Forecast `fit`: passes, tasks, bytes and peak memory, before anything runs.
-
-        Parameters
-        ----------
-        X : NumPy array, dask array, zarr.Array or path, (n, d)
-            Not read; unknown chunk lengths are counted.
-
-        Returns
-        -------
-        Plan
-            Print it, or take ``to_dict()``. Figures are upper bounds for the passes that it states; the number of
-            Lloyd passes is not known before, `LIKELY_ITER` are assumed. Peak memory is that of the fit, without what
-            the caller holds, such as a NumPy array.
-        """
-        self._check_parameters()
-        rows = check_rows(X, self.missing)
-        self._check_n_clusters(rows)
-        n, d, blocks = rows.n_samples, rows.n_features, rows.blocks.numblocks[0]
-        block, tile = min(rows.block_rows, n), min(TILE_ROWS, n)
-        p, k = min(self.n_representatives, n), self.n_clusters
-        n_neighbors = min(self.n_neighbors, p)
-        drawn, candidates = (min(size, n) for size in self._sample_sizes())
-        raw, number = rows.blocks.dtype.itemsize, compute_dtype(rows.blocks.dtype).itemsize
-        input_bytes, edge_bytes = n * d * raw, 8 * n_neighbors * n
-        per_pass, reads = tree_tasks(blocks), len(rows.blocks.__dask_graph__())
-        neighborhood = min(p, 4 * self.neighbor_factor * n_neighbors + 1)  # it may be doubled twice
-        index_bytes = 3 * p * d * 8 + p * neighborhood * (8 + min(d, WIDE_FEATURES) * number)
-        raw_block, edge_block = block * d * raw, block * 8 * n_neighbors
-        prepared = tile * (2 * d * number + 24 * n_neighbors)
-        lifted = tile * (20 * n_neighbors + 8 * k + 16)
-        full = self.max_iter if self.selection == "kmeans" else 0
-        select = max(candidates * (d * (raw + 3 * number) + 8) + 24 * p * d, full and raw_block + prepared + 24 * p * d)
-        passes = LIKELY_ITER
-        stages = [
-            StagePlan("check and sample", 1, blocks + reads, input_bytes, 0, 2 * raw_block + block * d * number),
-            StagePlan("representatives", full, full * (per_pass + reads), full * input_bytes, 0, select),
-            StagePlan(
-                "nearest representatives",
-                1,
-                blocks + reads,
-                input_bytes,
-                edge_bytes,
-                2 * raw_block + edge_block + prepared,
-            ),
-            StagePlan(
-                "transfer cut", 1, blocks + per_pass, edge_bytes, 0, edge_block + lifted + 8 * p * p * (FAN_IN + 1)
-            ),
-            StagePlan(
-                "discretize",
-                passes,
-                passes * (blocks + per_pass),
-                passes * edge_bytes,
-                0,
-                max(edge_block + lifted, drawn * (8 * k + 60)),
-            ),
-            StagePlan("labels", 1, 2 * blocks, edge_bytes, 4 * n, edge_block + 8 * block + lifted),
-        ]
-        small = index_bytes + drawn * d * raw + 24 * p * p
-        return make_plan(
-            type(self).__name__,
-            rows,
-            self.storage,
-            stages,
-            held_bytes=edge_bytes + 4 * n,
-            input_passes=2 + full,
-            small_bytes=small,
-        )
-
-
-def new_rows_block(
-    block: NDArray[Any],
-    index: RepresentativeIndex,
-    n_neighbors: int,
-    points: LiftedRows,
-    centers: NDArray[np.float64] | None,
-) -> NDArray[Any]:
-    """Stages 2 to 5 on a raw block: labels, or without `centers` the embedding."""
-    edges = nearest_block(block, index, n_neighbors)
-    return embed_block(edges, points) if centers is None else assign_block(edges, points, centers)
+        return self._fit(X)

@@ -1,14 +1,19 @@
-"""Files: Zarr arrays, saved models, and other formats turned into Zarr.
+"""User data and results: what comes in as arrays, what goes out as stores, saved models, other formats.
 
-zarr.py      open Zarr arrays; write them aligned to their chunks and atomically
+inputs.py    stored arrays as lazy dask arrays
+write.py     dask arrays into Zarr arrays, aligned to their chunks and atomically
 models.py    fitted model <-> Zarr group of plain arrays and JSON
-convert.py   npy, npz, csv, parquet -> Zarr, in bounded memory; import the function from there
+convert/     npy, npz, csv, parquet -> Zarr, in bounded memory; import the function from there
+
+The plain functions of `files` that belong to them are exported here too.
 """
 
 from __future__ import annotations
 
+from ..files import atomic_path, check_output, create_array, open_rows
+from .inputs import open_dask
 from .models import load_model, model_summary, save_model
-from .zarr import atomic_path, check_output, create_array, open_dask, open_rows, write_array
+from .write import write_array
 
 __all__ = [
     "atomic_path",

@@ -36,8 +36,9 @@ from typing import Any
 import numpy as np
 import zarr
 
+from ..files import atomic_path, check_output, create_array
+from ..registry import find_class
 from ..typing import PathInput
-from .zarr import atomic_path, check_output, create_array
 
 __all__ = ["FORMAT_VERSION", "can_be_saved", "load_model", "model_summary", "save_model"]
 
@@ -335,10 +336,8 @@ class _Decoder:
             module, _, attribute = name.rpartition(".")
             foreign: type = getattr(importlib.import_module(module), attribute)
             return foreign
-        from .. import estimators  # late: they import io through the stages
-
-        cls = getattr(estimators, name, None)
-        if not isinstance(cls, type) or not hasattr(cls, "_fitted_names"):
+        cls = find_class(name)
+        if cls is None or not hasattr(cls, "_fitted_names"):
             raise ValueError(f"{self.path!r} holds a {name!r}, which this version of daskcluster does not know")
         return cls
 

@@ -12,7 +12,7 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
-from ..io.zarr import open_rows
+from ..files import open_rows
 from ..kernels.contingency import PairCounts, contingency_chunk, contingency_combine, contingency_finalize
 from ..runtime.execution import compute, reduce_blocks, runs_in_process
 from ..typing import Array, ArrayInput

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..runtime.execution import compute, map_rows
 
-__all__ = ["BipartiteGraph", "pack_edges", "unpack_edges"]
+__all__ = ["BipartiteGraph", "linked_rows", "n_neighbors_of", "pack_edges", "unpack_edges"]
 
 #: Block of held edges -> (indices (n, K) int32, weights (n, K) float32).
 EdgesOf = Callable[[NDArray[Any]], tuple[NDArray[np.int32], NDArray[np.float32]]]
@@ -29,11 +29,21 @@ def pack_edges(indices: NDArray[np.int32], values: NDArray[np.float32]) -> NDArr
 
 def unpack_edges(edges: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Right vertices (n, K) int32 and numbers (n, K) float32 of a packed block, as copies in C order."""
-    n_neighbors = edges.shape[1] // 2
+    n_neighbors = n_neighbors_of(edges)
     return (
         np.ascontiguousarray(edges[:, :n_neighbors]),
         np.ascontiguousarray(edges[:, n_neighbors:]).view(np.float32),
     )
+
+
+def n_neighbors_of(edges: NDArray[np.int32] | da.Array) -> int:
+    """K of packed edges."""
+    return int(edges.shape[1]) // 2
+
+
+def linked_rows(edges: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Rows of a packed block (n,) that have edges; the others are missing."""
+    return edges[:, 0] >= 0
 
 
 @dataclass(frozen=True)

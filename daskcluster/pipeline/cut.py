@@ -15,10 +15,13 @@ from scipy.sparse.csgraph import connected_components
 from ..kernels.cut import lift_rows, small_graph
 from ..kernels.neighbors import PAD_COLUMNS
 from ..linalg import largest_eigenpairs
-from ..runtime.execution import compute, map_rows, reduce_blocks, tiles
+from ..runtime.execution import FAN_IN, compute, map_rows, reduce_blocks, tiles
+from ..runtime.forecast import Cost, Sizes
+from ..runtime.stages import Run, Stage
 from .bipartite import BipartiteGraph, EdgesOf
+from .rows import scatter_rows
 
-__all__ = ["LiftedRows", "TransferCut", "cut_small_graph", "lift_embedding", "small_affinity", "transfer_cut"]
+__all__ = ["Cut", "LiftedRows", "TransferCut", "cut_small_graph", "lift_embedding", "small_affinity", "transfer_cut"]
 
 #: Components whose eigenvalue 1 - lambda of the small graph is below this carry nothing but rounding.
 LEAST_EIGENVALUE = 1e-12
@@ -45,6 +48,43 @@ class TransferCut:
     vectors: NDArray[np.float64]
     eigenvalues: NDArray[np.float64]
     n_linked: int
+
+    def points(self, graph: BipartiteGraph) -> LiftedRows:
+        """Block of the graph -> embedding of its rows."""
+        return LiftedRows(graph.edges_of, self.vectors)
+
+
+@dataclass(frozen=True)
+class Cut(Stage):
+    """Stage 4: the first eigenvectors of the normalized cut of a bipartite graph.
+
+    Attributes
+    ----------
+    n_clusters : int
+    product : str
+        Its name in a named store.
+    """
+
+    title = "transfer cut"
+    n_clusters: int
+    product: str = "cut"
+
+    def __call__(self, run: Run, graph: BipartiteGraph, found: Any = None) -> TransferCut:
+        """Cut the graph; what the scan found is of no account."""
+        return TransferCut(**run.products.small(self.product, lambda: vars(transfer_cut(graph, self.n_clusters))))
+
+    def cost(self, sizes: Sizes) -> Cost:
+        """One pass; a task of the sum has up to `FAN_IN` partial results and their sum, 8 p**2 bytes each."""
+        matrix = 8 * sizes.n_right**2
+        n_parts = min(sizes.n_blocks, FAN_IN)
+        task = sizes.tile_rows * 20 * sizes.n_edges + (n_parts + 1) * matrix
+        vectors = 8 * sizes.n_right * self.n_clusters
+        return sizes.over_held(task, eager_bytes=5 * matrix, small_bytes=2 * vectors)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The cut."""
+        return (self.product,)
 
 
 def _small_graph_block(block: NDArray[Any], edges_of: EdgesOf, n_right: int) -> dict[str, Any]:
@@ -181,9 +221,4 @@ def lift_embedding(graph: BipartiteGraph, cut: TransferCut) -> da.Array:
 
 def embed_block(block: NDArray[Any], points: LiftedRows) -> NDArray[np.float32]:
     """Embedding of every row of a held block; NaN for rows without edges."""
-    lifted, rows = points(block)
-    if rows is None:
-        return lifted
-    embedding = np.full((len(block), lifted.shape[1]), np.nan, np.float32)
-    embedding[rows] = lifted
-    return embedding
+    return scatter_rows(*points(block), len(block), np.nan)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
@@ -10,16 +12,75 @@ from numpy.typing import NDArray
 
 from ..errors import FewerClustersWarning, warn_user
 from ..kernels.lloyd import assign_rows
-from ..runtime.execution import map_rows
+from ..runtime.execution import FAN_IN, map_rows
+from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import stream
+from ..runtime.stages import Run, Stage
 from ..runtime.threads import one_blas_thread
-from .kmeans import Centers, Points, center_starts, lloyd_in_memory, lloyd_over_blocks
+from ..validation import check_integer
+from .kmeans import Centers, Points, best_of_starts, center_starts, lloyd_over_blocks, sample_size
+from .rows import scatter_rows
 
-__all__ = ["DISCRETIZE_TOL", "assign_block", "assign_labels", "discretize", "warn_fewer"]
+__all__ = ["DISCRETIZE_TOL", "Discretize", "assign_block", "assign_labels", "discretize", "warn_fewer"]
 
 #: Lloyd passes over all rows stop when the centres move by less, squared and summed, relative to the rows' variance.
 #: The centres come converged from the sample; what is left is less than the sample's own noise.
 DISCRETIZE_TOL = 1e-4
+
+
+#: Lloyd passes over all rows that a forecast assumes; 2 to 6 are usual.
+LIKELY_ITER = 6
+
+
+@dataclass(frozen=True)
+class Discretize(Stage):
+    """Stage 5: cluster centres in the embedding.
+
+    Attributes
+    ----------
+    n_clusters, n_init, max_iter : int
+        As in `discretize`.
+    product : str
+        Its name in a named store.
+    """
+
+    title = "discretize"
+    n_clusters: int
+    n_init: int
+    max_iter: int
+    product: str = "centers"
+
+    def check(self) -> None:
+        """Refuse counts below 1."""
+        check_integer("n_init", self.n_init, 1)
+        check_integer("max_iter", self.max_iter, 1)
+
+    def __call__(self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]]) -> Centers:
+        """Find the centres; `draw` gives sampled rows in the form of a held block."""
+        made = run.products.small(self.product, lambda: vars(self._find(run, held, points, draw)))
+        return Centers(made["centers"], float(made.get("inertia", np.nan)), int(made.get("n_iter", 0)))
+
+    def _find(self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]]) -> Centers:
+        sample, _ = points(draw())
+        return discretize(
+            held, points, sample, self.n_clusters, n_init=self.n_init, max_iter=self.max_iter, seed=run.seed
+        )
+
+    def cost(self, sizes: Sizes) -> Cost:
+        """`LIKELY_ITER` passes, each with the lift; before them k-means on a sample."""
+        k = self.n_clusters
+        drawn = min(sample_size(k), sizes.n_samples) * (8 * k + 20 * sizes.n_edges + 2 * sizes.held_bytes + 60)
+        return sizes.over_held(lifted_bytes(sizes, k), times=LIKELY_ITER, eager_bytes=drawn)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The centres."""
+        return (self.product,)
+
+
+def lifted_bytes(sizes: Sizes, n_clusters: int) -> int:
+    """Bytes of a tile's edges, its embedding, and the sums of a pass."""
+    return sizes.tile_rows * (20 * sizes.n_edges + 8 * n_clusters + 16) + 8 * n_clusters * (n_clusters + 3) * FAN_IN
 
 
 def discretize(
@@ -57,14 +118,9 @@ def discretize(
     Departure from uspec_usenc_2019, which says no more than "k-means": k-means++ starts on a sample that does not grow
     with n, then passes over all rows, each fused with the lift, until the centres stay.
     """
-    best: Centers | None = None
+    starts = (center_starts(sample, n_clusters, stream(seed, "discretize", number)) for number in range(n_init))
     with one_blas_thread():
-        for number in range(n_init):
-            starts = center_starts(sample, n_clusters, stream(seed, "discretize", number))
-            found, _ = lloyd_in_memory(sample, starts, max_iter=max_iter)
-            if best is None or found.inertia < best.inertia:
-                best = found
-    assert best is not None
+        best, _ = best_of_starts(sample, starts, max_iter=max_iter)
     limit = DISCRETIZE_TOL * float(np.var(sample, axis=0, dtype=np.float64).sum())
     return lloyd_over_blocks(held, points, best.centers, max_iter=max_iter, limit=limit)
 
@@ -77,12 +133,7 @@ def assign_labels(held: da.Array, points: Points, centers: NDArray[np.float64]) 
 def assign_block(block: NDArray[Any], points: Points, centers: NDArray[np.float64]) -> NDArray[np.int32]:
     """Labels of a held block."""
     values, rows = points(block)
-    labels = assign_rows(values, centers)
-    if rows is None:
-        return labels
-    every = np.full(len(block), -1, np.int32)
-    every[rows] = labels
-    return every
+    return scatter_rows(assign_rows(values, centers), rows, len(block), -1)
 
 
 def warn_fewer(estimator: Any, n_found: int, n_clusters: int) -> None:

@@ -6,7 +6,7 @@ the `KMeans` estimator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,14 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.lloyd import accumulate_rows, assign_rows, closest_sqdist, plus_plus_rows
-from ..runtime.execution import compute, map_to_objects, reduce_blocks, tiles
+from ..runtime.execution import FAN_IN, add_parts, compute, map_to_objects, reduce_blocks, tiles
+from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import stream
+from ..runtime.stages import Run, Stage
 from ..runtime.threads import one_blas_thread
+from ..validation import check_integer, check_option, check_real
+from .rows import PreparedRows
+from .scan import RowScan
 
 __all__ = [
+    "INITS",
     "START_ROWS",
     "Centers",
+    "LloydPasses",
     "Points",
+    "Starts",
+    "best_of_starts",
     "center_starts",
     "distinct_rows",
     "lloyd_in_memory",
@@ -61,6 +70,119 @@ class Centers:
     centers: NDArray[np.float64]
     inertia: float
     n_iter: int
+
+
+INITS = ("k-means++", "k-means||", "random")
+#: Centres that move by less, relative to the variance, move by rounding only.
+LEAST_TOL = 1e-24
+
+
+@dataclass(frozen=True)
+class Starts(Stage):
+    """Where the clusters of `KMeans` start: the best of several starts on a sample.
+
+    Attributes
+    ----------
+    n_clusters : int
+    init : {"k-means++", "k-means||", "random", "given"}
+    n_init, max_iter : int
+    tol : float
+    """
+
+    title = "starts"
+    n_clusters: int
+    init: str
+    n_init: int
+    max_iter: int
+    tol: float
+
+    def check(self) -> None:
+        """Refuse an unknown kind of starts, counts below 1 and a negative tolerance."""
+        if self.init != "given":
+            check_option("init", self.init, INITS)
+        check_integer("n_init", self.n_init, 1)
+        check_integer("max_iter", self.max_iter, 1)
+        check_real("tol", self.tol, 0.0)
+
+    def __call__(
+        self, run: Run, found: RowScan, weights: da.Array | None, given: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
+        """Centres (k', d), prepared; `given` are (k, d) in the units of the input."""
+        make = partial(self._find, run, found, weights, given)
+        return np.asarray(run.products.small("starts", lambda: {"starts": make()})["starts"])
+
+    def _find(
+        self, run: Run, found: RowScan, weights: da.Array | None, given: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
+        if given is not None:
+            return found.form.prepare_points(given)
+        sample = found.form.prepare(found.sample)
+        starts = (self._start(run, found, sample, weights, number) for number in range(self.n_init))
+        best, _ = best_of_starts(sample, starts, found.sample_weights, max_iter=self.max_iter, tol=self.tol)
+        return best.centers
+
+    def _start(
+        self, run: Run, found: RowScan, sample: NDArray[np.floating], weights: da.Array | None, number: int
+    ) -> NDArray[np.float64]:
+        rng = stream(run.seed, "starts", number)
+        if self.init != "k-means||":
+            return center_starts(sample, self.n_clusters, rng, found.sample_weights, self.init)
+        first = center_starts(sample, 1, rng, found.sample_weights)
+        points = PreparedRows(found.form)
+        return parallel_starts(run.rows.blocks, points, first, self.n_clusters, run.seed + number, weights)
+
+    def cost(self, sizes: Sizes) -> Cost:
+        """k-means on the sample; k-means|| goes over all rows in each of its rounds."""
+        rounds = self.n_init * (PARALLEL_ROUNDS + 1) if self.init == "k-means||" else 0
+        drawn, d = min(sample_size(self.n_clusters), sizes.n_samples), sizes.n_features
+        candidates = (PARALLEL_ROUNDS * PARALLEL_FACTOR + 1) * self.n_clusters
+        task = sizes.block_rows * (sizes.prepared_bytes + 48) + 16 * candidates * (d + 3) * FAN_IN
+        eager = drawn * (d * (sizes.raw_bytes + 2 * sizes.number_bytes) + 40)
+        return sizes.over_input(task, times=rounds, reduced=True, eager_bytes=eager)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The starts."""
+        return ("starts",)
+
+
+@dataclass(frozen=True)
+class LloydPasses(Stage):
+    """Lloyd's iteration over all rows.
+
+    Attributes
+    ----------
+    n_clusters, max_iter : int
+    tol : float
+    """
+
+    title = "Lloyd passes"
+    n_clusters: int
+    max_iter: int
+    tol: float
+
+    def __call__(self, run: Run, found: RowScan, starts: NDArray[np.float64], weights: da.Array | None) -> Centers:
+        """Centres, prepared."""
+        made = run.products.small("centers", lambda: vars(self._iterate(run, found, starts, weights)))
+        return Centers(made["centers"], float(made["inertia"]), int(made["n_iter"]))
+
+    def _iterate(self, run: Run, found: RowScan, starts: NDArray[np.float64], weights: da.Array | None) -> Centers:
+        sample = found.form.prepare(found.sample)
+        limit = max(self.tol, LEAST_TOL) * float(np.var(sample, axis=0, dtype=np.float64).mean())
+        points = PreparedRows(found.form)
+        return lloyd_over_blocks(run.rows.blocks, points, starts, weights, max_iter=self.max_iter, limit=limit)
+
+    def cost(self, sizes: Sizes) -> Cost:
+        """`max_iter` passes over the input, at most; few runs need so many."""
+        sums = 16 * self.n_clusters * (sizes.n_features + 3) * FAN_IN
+        task = sizes.tile_rows * (sizes.prepared_bytes + 20) + sizes.block_rows * 8 + sums
+        eager = min(sample_size(self.n_clusters), sizes.n_samples) * sizes.prepared_bytes
+        return sizes.over_input(task, times=self.max_iter, reduced=True, eager_bytes=eager)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The centres."""
+        return ("centers",)
 
 
 def sample_size(n_clusters: int) -> int:
@@ -207,6 +329,17 @@ def lloyd_in_memory(
         return result, assign_rows(points, result.centers)
 
 
+def best_of_starts(
+    points: NDArray[np.floating],
+    starts: Iterable[NDArray[np.float64]],
+    weights: NDArray[np.float64] = _NO_WEIGHTS,
+    **options: Any,
+) -> tuple[Centers, NDArray[np.int32]]:
+    """`lloyd_in_memory` from several starts; the result with the lowest inertia, the first of equal ones."""
+    runs = (lloyd_in_memory(points, start, weights, **options) for start in starts)
+    return min(runs, key=lambda run: run[0].inertia)
+
+
 def lloyd_over_blocks(
     held: da.Array,
     points: Points,
@@ -248,7 +381,7 @@ def lloyd_over_blocks(
     n_iter = 0
     while True:
         task = partial(_lloyd_block, points=points, centers=centers)
-        (found,) = compute(reduce_blocks(task, _combine_passes, held, name=name, weights=weights))
+        (found,) = compute(reduce_blocks(task, add_parts, held, name=name, weights=weights))
         n_iter += 1
         moved = _moved(centers, found, unit_length)
         if n_iter >= max_iter or ((moved - centers) ** 2).sum() <= limit:
@@ -273,16 +406,6 @@ def _lloyd_block(
 def _block_weights(weights: NDArray[np.float64], rows: NDArray[np.intp] | None) -> NDArray[np.float64]:
     column = weights[:, 0] if weights.ndim == 2 else weights
     return np.ascontiguousarray(column if rows is None else column[rows], np.float64)
-
-
-def _combine_passes(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    total = {key: np.copy(value) if isinstance(value, np.ndarray) else value for key, value in parts[0].items()}
-    for part in parts[1:]:
-        new = (total["first"] < 0) & (part["first"] >= 0)
-        total["first"][new] = part["first"][new] + total["rows"]
-        for key in ("rows", "sums", "masses", "inertia"):
-            total[key] = total[key] + part[key]
-    return total
 
 
 def parallel_starts(
@@ -328,7 +451,7 @@ def parallel_starts(
             break  # every row is a candidate already
         candidates = np.concatenate([candidates, rows[best]])
     task = partial(_lloyd_block, points=points, centers=candidates)
-    (found,) = compute(reduce_blocks(task, _combine_passes, held, name="dc-weigh", weights=weights))
+    (found,) = compute(reduce_blocks(task, add_parts, held, name="dc-weigh", weights=weights))
     masses = found["masses"]
     starts = center_starts(candidates, n_clusters, stream(root, "recluster"), masses)
     return lloyd_in_memory(candidates, starts, masses)[0].centers

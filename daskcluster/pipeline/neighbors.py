@@ -10,6 +10,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from ..io.inputs import Rows
 from ..kernels.lloyd import assign_rows
 from ..kernels.neighbors import (
     LONG_STRIP,
@@ -25,14 +26,21 @@ from ..kernels.neighbors import (
 )
 from ..kernels.rows import compute_dtype, finite_rows
 from ..runtime.execution import map_rows
+from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import stream
+from ..runtime.stages import Run, Stage
 from ..runtime.threads import one_blas_thread
-from .bipartite import pack_edges
+from ..validation import check_integer, check_option
+from .affinity import distance_sum, gaussian_affinity, mean_distance
+from .bipartite import BipartiteGraph, pack_edges
 from .kmeans import center_starts, lloyd_in_memory
-from .rows import RowForm, Rows
+from .rows import RowForm, scatter_rows
+from .scan import RowScan
 
 __all__ = [
     "NEIGHBORS",
+    "Link",
+    "Linked",
     "RepresentativeIndex",
     "choose_neighborhood",
     "index_representatives",
@@ -50,6 +58,111 @@ LEAST_RECALL = 0.98
 RECALL_ROWS = 512
 #: Neighbourhoods are stored with their coordinates up to so many bytes.
 MOST_COORDINATE_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Linked:
+    """What stage 2 found.
+
+    Attributes
+    ----------
+    index : RepresentativeIndex
+    neighborhood : int
+        K' of the search; p - 1 for an exact one.
+    n_neighbors : int
+        K, at most p.
+    nearest : dask array (n, 2 K) int32
+        Held packed edges with distances.
+    bandwidth : float
+        sigma, between prepared rows.
+    """
+
+    index: RepresentativeIndex
+    neighborhood: int
+    n_neighbors: int
+    nearest: da.Array
+    bandwidth: float
+
+    @property
+    def graph(self) -> BipartiteGraph:
+        """The bipartite graph with Gaussian affinities."""
+        return gaussian_affinity(self.nearest, self.bandwidth, len(self.index.points))
+
+    def edges_of(self, sample: NDArray[Any]) -> NDArray[np.int32]:
+        """Packed edges of raw rows in memory."""
+        return nearest_block(sample, self.index, self.n_neighbors)
+
+
+@dataclass(frozen=True)
+class Link(Stage):
+    """Stage 2: the K nearest representatives of every row, and the bandwidth of their affinities.
+
+    Attributes
+    ----------
+    n_neighbors : int
+        K.
+    neighbors : {"approximate", "exact"}
+    neighbor_factor : int
+        K' / K of the approximate search.
+    """
+
+    title = "nearest representatives"
+    n_neighbors: int
+    neighbors: str
+    neighbor_factor: int
+
+    def check(self) -> None:
+        """Refuse counts below 1 and an unknown search."""
+        check_integer("n_neighbors", self.n_neighbors, 1)
+        check_option("neighbors", self.neighbors, NEIGHBORS)
+        check_integer("neighbor_factor", self.neighbor_factor, 1)
+
+    def __call__(self, run: Run, representatives: NDArray[np.float64], found: RowScan) -> Linked:
+        """Link the rows to representatives (p, d)."""
+        n_neighbors = min(self.n_neighbors, len(representatives))
+        index, neighborhood = self.search(representatives, found.form, found.sample, run.seed)
+        lazy = nearest_representatives(run.rows, index, n_neighbors)
+        nearest, sums = run.products.rows("nearest", lazy, distance_sum)
+        return Linked(index, neighborhood, n_neighbors, nearest, mean_distance(sums))
+
+    def search(
+        self, representatives: NDArray[np.float64], form: RowForm, sample: NDArray[Any], seed: int
+    ) -> tuple[RepresentativeIndex, int]:
+        """`choose_neighborhood` with these parameters."""
+        return choose_neighborhood(
+            representatives,
+            form,
+            sample,
+            min(self.n_neighbors, len(representatives)),
+            neighbors=self.neighbors,
+            neighbor_factor=self.neighbor_factor,
+            seed=seed,
+        )
+
+    def index_bytes(self, sizes: Sizes, *, doubled: int = 2) -> int:
+        """Bytes of a search index, with the neighbourhoods doubled so many times."""
+        p, d = sizes.n_right, sizes.n_features
+        neighborhood = min(p, 2**doubled * self.neighbor_factor * min(self.n_neighbors, p) + 1)
+        coordinates = neighborhood * min(d, WIDE_FEATURES) * sizes.number_bytes
+        return 3 * p * d * 8 + p * (8 * neighborhood + min(coordinates, MOST_COORDINATE_BYTES // max(1, p)))
+
+    def cost(self, sizes: Sizes) -> Cost:
+        """One pass over the input, which leaves 8 K bytes a row; the index, while it is chosen two of them."""
+        n_neighbors, index = sizes.n_edges, self.index_bytes(sizes)
+        tile = sizes.tile_rows * (sizes.prepared_bytes + 24 * n_neighbors)
+        edges = 8 * n_neighbors * sizes.n_samples
+        return sizes.over_input(
+            sizes.block_rows * 8 * n_neighbors + tile,
+            written_bytes=edges,
+            held=(edges,),
+            eager_bytes=index + 16 * RECALL_ROWS * sizes.n_right,
+            small_bytes=index,
+        )
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The edges."""
+        return ("nearest",)
 
 
 @dataclass(frozen=True)
@@ -259,11 +372,8 @@ def nearest_block(block: NDArray[Any], index: RepresentativeIndex, n_neighbors: 
     edges = pack_edges(indices, distances)
     if finite is None:
         return edges
-    every = pack_edges(
-        np.full((len(block), n_neighbors), -1, np.int32), np.zeros((len(block), n_neighbors), np.float32)
-    )
-    every[finite] = edges
-    return every
+    absent = pack_edges(np.full((1, n_neighbors), -1, np.int32), np.zeros((1, n_neighbors), np.float32))
+    return scatter_rows(edges, np.flatnonzero(finite), len(block), absent)
 
 
 def nearest_representatives(rows: Rows, index: RepresentativeIndex, n_neighbors: int) -> da.Array:

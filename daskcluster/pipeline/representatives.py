@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.rows import finite_rows
+from ..io.inputs import Rows
+from ..runtime.execution import FAN_IN
+from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import draw_ranks, stream
+from ..runtime.stages import Run, Stage
+from ..validation import check_integer, check_option
 from .kmeans import distinct_rows, lloyd_in_memory, lloyd_over_blocks
-from .rows import RowForm, Rows, RowScan
+from .rows import PreparedRows
+from .scan import RowScan
 
-__all__ = ["SELECTIONS", "PreparedRows", "choose_representatives", "n_candidates"]
+__all__ = ["SELECTIONS", "Represent", "choose_representatives"]
 
 #: Lloyd passes on the candidates; the authors' program does as many.
 CANDIDATE_ITER = 10
@@ -21,23 +27,72 @@ CANDIDATE_ITER = 10
 KMEANS_TOL = 1e-4
 
 
-class PreparedRows:
-    """Raw block -> its rows that take part, in the form for computing, and their numbers; a picklable callable.
+@dataclass(frozen=True)
+class Represent(Stage):
+    """Stage 1: choose the representatives.
 
-    Parameters
+    Attributes
     ----------
-    form : RowForm
+    n_representatives : int
+        p.
+    selection : {"hybrid", "random", "kmeans"}
+    candidate_factor : int
+        p' / p of the hybrid selection.
+    max_iter : int
+        Passes of ``selection="kmeans"``.
     """
 
-    def __init__(self, form: RowForm) -> None:
-        self.form = form
+    title = "representatives"
+    n_representatives: int
+    selection: str
+    candidate_factor: int
+    max_iter: int
 
-    def __call__(self, block: NDArray[Any]) -> tuple[NDArray[np.floating], NDArray[np.intp] | None]:
-        """Prepare a block."""
-        finite = finite_rows(block)
-        if finite is None:
-            return self.form.prepare(block), None
-        return self.form.prepare(block[finite]), np.flatnonzero(finite)
+    def check(self) -> None:
+        """Refuse counts below 1 and an unknown selection."""
+        check_integer("n_representatives", self.n_representatives, 1)
+        check_option("selection", self.selection, SELECTIONS)
+        check_integer("candidate_factor", self.candidate_factor, 1)
+        check_integer("max_iter", self.max_iter, 1)
+
+    @property
+    def n_candidates(self) -> int:
+        """Rows to draw: p' = candidate_factor * p candidates, or p for the random selection."""
+        return self.n_representatives * (1 if self.selection == "random" else self.candidate_factor)
+
+    def __call__(self, run: Run, found: RowScan) -> NDArray[np.float64]:
+        """Choose representatives (p', d), p' <= p, in the units of the input."""
+        made = run.products.small(
+            "representatives", lambda: {"representatives": self.choose(run.rows, found, run.seed)}
+        )
+        return np.asarray(made["representatives"])
+
+    def choose(self, rows: Rows, found: RowScan, seed: int, candidate_iter: int = CANDIDATE_ITER) -> Any:
+        """`choose_representatives` with these parameters."""
+        return choose_representatives(
+            rows,
+            found,
+            self.n_representatives,
+            n_candidates=self.n_candidates,
+            selection=self.selection,
+            max_iter=self.max_iter,
+            candidate_iter=candidate_iter,
+            seed=seed,
+        )
+
+    def cost(self, sizes: Sizes) -> Cost:
+        """k-means on the candidates, and for the selection by k-means passes over the input."""
+        d, p = sizes.n_features, min(self.n_representatives, sizes.n_samples)
+        candidates = min(self.n_candidates, sizes.n_samples)
+        eager = candidates * (d * (sizes.raw_bytes + 3 * sizes.number_bytes) + 16) + 24 * p * d
+        times = self.max_iter if self.selection == "kmeans" else 0
+        task = sizes.tile_rows * (sizes.prepared_bytes + 16) + 16 * p * (d + 3) * FAN_IN
+        return sizes.over_input(task, times=times, reduced=True, eager_bytes=eager, small_bytes=8 * p * d)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The representatives."""
+        return ("representatives",)
 
 
 class Candidates(NamedTuple):
@@ -46,11 +101,6 @@ class Candidates(NamedTuple):
     rows: NDArray[np.floating]
     distinct: NDArray[np.floating]
     n_iter: int
-
-
-def n_candidates(selection: str, n_representatives: int, candidate_factor: int) -> int:
-    """Rows to draw for a selection: p' = candidate_factor * p candidates, or p for the random one."""
-    return n_representatives if selection == "random" else n_representatives * candidate_factor
 
 
 def choose_representatives(

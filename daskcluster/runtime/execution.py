@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
+import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -19,15 +20,18 @@ from . import progress
 from .threads import one_blas_thread
 
 __all__ = [
-    "apply_by_tiles",
-    "tiles",
     "active_client",
+    "add_parts",
+    "apply_by_tiles",
+    "beside",
     "compute",
     "map_rows",
     "map_to_objects",
     "persist",
+    "places_in_block",
     "reduce_blocks",
     "runs_in_process",
+    "tiles",
 ]
 
 logger = logging.getLogger("daskcluster")
@@ -128,14 +132,14 @@ def apply_by_tiles(
 
 
 class _Task:
-    """A block function as a task: one BLAS thread, and nothing computed for dask's empty trial blocks."""
+    """A function as a task: one BLAS thread."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
-    def __call__(self, block: Any, **kwargs: Any) -> Any:
+    def __call__(self, *arguments: Any, **kwargs: Any) -> Any:
         with one_blas_thread():
-            return self.function(block, **kwargs)
+            return self.function(*arguments, **kwargs)
 
     def __dask_tokenize__(self) -> Any:
         from dask.base import normalize_token
@@ -262,6 +266,39 @@ def reduce_blocks(
         meta=np.empty((), object),
         weights=None if weights is None else weights[:, None],
     )
+
+
+def add_parts(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Add partial results of blocks, in block order: the combining step of `reduce_blocks` for sums.
+
+    Every entry is a sum, but for ``first``: the numbers of first rows, -1 for none, which count from the part's own
+    first row on; ``rows`` has the length of each part.
+    """
+    total = {key: np.copy(value) if isinstance(value, np.ndarray) else value for key, value in parts[0].items()}
+    for part in parts[1:]:
+        if "first" in total:
+            new = (total["first"] < 0) & (part["first"] >= 0)
+            total["first"][new] = part["first"][new] + total["rows"]
+        for key in total.keys() - {"first"}:
+            total[key] = total[key] + part[key]
+    return total
+
+
+def places_in_block(rows: NDArray[np.int64], number: int, size: int, length: int) -> NDArray[np.int64]:
+    """Places in block `number` of those of some rows that it holds; `rows` are ascending numbers of rows.
+
+    Blocks have `size` rows, this one has `length`.
+    """
+    low, high = np.searchsorted(rows, [number * size, number * size + length])
+    return rows[low:high] - number * size
+
+
+def beside(function: Callable[..., Any], name: str, arguments: Sequence[tuple[Any, ...]], **shared: Any) -> list[Any]:
+    """Call a function for each tuple of arguments, as tasks beside each other; `shared` arguments travel once."""
+    task = dask.delayed(_Task(function), pure=False)
+    once = {key: dask.delayed(value, pure=False, traverse=False) for key, value in shared.items()}
+    calls = [task(*each, **once, dask_key_name=f"{name}-{uuid.uuid4().hex}") for each in arguments]
+    return list(compute(*calls))
 
 
 def _reduce_chunk(function: Callable[..., Any], block: Any, weights: Any = None, *, axis: Any, keepdims: Any) -> Any:

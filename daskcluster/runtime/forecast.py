@@ -2,29 +2,177 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from typing import Any, Protocol, Self
 
 import dask
 from dask.system import CPU_COUNT
 from dask.utils import format_bytes
 
-from .boundary import budget_bytes
-from .execution import FAN_IN, active_client
+from .execution import FAN_IN, TILE_ROWS, active_client
+from .products import budget_bytes
 
 __all__ = [
     "BASE_BYTES",
+    "Cost",
     "Plan",
+    "Sizes",
     "StagePlan",
-    "holding",
     "make_plan",
     "memory_limit",
+    "place_products",
     "threads_per_worker",
     "tree_tasks",
 ]
 
 #: Interpreter, libraries and compiled kernels.
 BASE_BYTES = 450 * 2**20
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a stage takes, at most.
+
+    Attributes
+    ----------
+    passes : int
+        Times that it goes over all rows, of the input or of something held.
+    input_passes : int
+        Those of them that read the input.
+    tasks : int
+    read_bytes, written_bytes : int
+        Uncompressed.
+    task_bytes : int
+        Peak memory of one of the tasks that run beside each other.
+    eager_bytes : int
+        Peak memory of what is computed in one piece.
+    held : tuple of int
+        Bytes of each product with an entry a row that stays until the end of the fit.
+    small_bytes : int
+        Small arrays that live through the fit.
+    """
+
+    passes: int = 0
+    input_passes: int = 0
+    tasks: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    task_bytes: int = 0
+    eager_bytes: int = 0
+    held: tuple[int, ...] = ()
+    small_bytes: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        """Cost of two parts of a stage, one after the other."""
+        return Cost(
+            passes=self.passes + other.passes,
+            input_passes=self.input_passes + other.input_passes,
+            tasks=self.tasks + other.tasks,
+            read_bytes=self.read_bytes + other.read_bytes,
+            written_bytes=self.written_bytes + other.written_bytes,
+            task_bytes=max(self.task_bytes, other.task_bytes),
+            eager_bytes=max(self.eager_bytes, other.eager_bytes),
+            held=self.held + other.held,
+            small_bytes=self.small_bytes + other.small_bytes,
+        )
+
+    def __mul__(self, times: int) -> Cost:
+        """Cost of the same work done several times, where each time leaves nothing behind."""
+        return replace(
+            self,
+            passes=times * self.passes,
+            input_passes=times * self.input_passes,
+            tasks=times * self.tasks,
+            read_bytes=times * self.read_bytes,
+            written_bytes=times * self.written_bytes,
+        )
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The lengths that costs are made of.
+
+    Attributes
+    ----------
+    n_samples, n_features : int
+        n, d.
+    n_blocks, block_rows : int
+        Canonical row blocks, and the rows of the largest.
+    raw_bytes, number_bytes : int
+        Bytes of a number as it is read, and as it is computed with.
+    read_tasks : int
+        Tasks that bring the input into row blocks.
+    n_right : int
+        Right vertices of the bipartite graph: representatives, or base clusters; 0 without a graph.
+    n_edges : int
+        Edges of a row.
+    held_bytes : int
+        Bytes a row of what later passes go over: the graph's edges, or an embedding.
+    in_memory : bool
+        Whether the caller's rows are in memory, so that outputs are handed out there too.
+    """
+
+    n_samples: int
+    n_features: int
+    n_blocks: int
+    block_rows: int
+    raw_bytes: int
+    number_bytes: int
+    read_tasks: int
+    n_right: int = 0
+    n_edges: int = 0
+    held_bytes: int = 0
+    in_memory: bool = False
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows that a task works on together."""
+        return min(TILE_ROWS, self.block_rows)
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of all rows."""
+        return self.n_samples * self.n_features * self.raw_bytes
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a raw block."""
+        return self.block_rows * self.n_features * self.raw_bytes
+
+    @property
+    def prepared_bytes(self) -> int:
+        """Bytes of a raw row and of its form for computing, with a copy on the way."""
+        return self.n_features * (self.raw_bytes + 2 * self.number_bytes)
+
+    def with_graph(self, n_right: int, n_edges: int, held_bytes: int) -> Self:
+        """The same rows with a bipartite graph over them."""
+        return replace(self, n_right=n_right, n_edges=n_edges, held_bytes=held_bytes)
+
+    def over_input(self, task_bytes: int, *, times: int = 1, reduced: bool = False, **more: Any) -> Cost:
+        """Cost of passes over the input; a task holds its raw block, which may have been put together, besides.
+
+        `reduced` says that a tree of tasks adds up what the blocks give.
+        """
+        return Cost(
+            passes=times,
+            input_passes=times,
+            tasks=times * ((tree_tasks(self.n_blocks) if reduced else self.n_blocks) + self.read_tasks),
+            read_bytes=times * self.input_bytes,
+            task_bytes=(2 * self.block_bytes + task_bytes) if times else 0,
+            **more,
+        )
+
+    def over_held(self, task_bytes: int, *, times: int = 1, **more: Any) -> Cost:
+        """Cost of passes over what is held; a task has its block of it besides."""
+        return Cost(
+            passes=times,
+            tasks=times * (self.n_blocks + tree_tasks(self.n_blocks)),
+            read_bytes=times * self.n_samples * self.held_bytes,
+            task_bytes=self.block_rows * self.held_bytes + task_bytes,
+            **more,
+        )
 
 
 @dataclass(frozen=True)
@@ -71,7 +219,8 @@ class Plan:
     threads : int
         Tasks that a worker runs at a time.
     peak_bytes : int
-        Peak memory of a worker process: `BASE_BYTES`, what it holds, and `threads` tasks of the largest stage.
+        Peak memory of a worker process: `BASE_BYTES`, what it holds, rows that are in memory, and in the largest stage
+        `threads` tasks, what is computed in one piece, and the chunks that are read.
     """
 
     method: str
@@ -94,23 +243,45 @@ class Plan:
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = [
+        table = [_HEADER, *(_cells(stage) for stage in self.stages)]
+        lines = [_LINE.format(*row) for row in table]
+        return "\n".join([self._title, *lines, *self._summary])
+
+    def _repr_html_(self) -> str:
+        """The plan as a table, which notebooks show."""
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in _HEADER)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(stage)) + "</tr>" for stage in self.stages
+        )
+        return (
+            f"<table><caption>{escape(self._title)}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table><p>{'<br>'.join(map(escape, self._summary))}</p>"
+        )
+
+    @property
+    def _title(self) -> str:
+        return (
             f"{self.method}: {self.n_samples:,} rows x {self.n_features} features "
-            f"in {self.n_blocks:,} blocks of {self.block_rows:,} rows",
-            f"{'stage':<26}{'passes':>8}{'tasks':>12}{'read':>12}{'written':>12}{'task peak':>12}",
-        ]
-        lines += [
-            f"{stage.name:<26}{stage.passes:>8}{stage.tasks:>12,}{format_bytes(stage.read_bytes):>12}"
-            f"{format_bytes(stage.written_bytes):>12}{format_bytes(stage.task_bytes):>12}"
-            for stage in self.stages
-        ]
-        lines += [
+            f"in {self.n_blocks:,} blocks of {self.block_rows:,} rows"
+        )
+
+    @property
+    def _summary(self) -> list[str]:
+        return [
             f"input read {self.input_passes} times; at most {self.tasks:,} tasks, "
             f"{format_bytes(self.read_bytes)} read, {format_bytes(self.written_bytes)} written",
             f"products held in: {self.held}; scratch space {format_bytes(self.scratch_bytes)}",
             f"peak memory of a worker with {self.threads} threads: {format_bytes(self.peak_bytes)}",
         ]
-        return "\n".join(lines)
+
+
+_LINE = "{:<26}{:>8}{:>12}{:>12}{:>12}{:>12}"
+_HEADER = ("stage", "passes", "tasks", "read", "written", "task peak")
+
+
+def _cells(stage: StagePlan) -> tuple[str, ...]:
+    sizes = (format_bytes(size) for size in (stage.read_bytes, stage.written_bytes, stage.task_bytes))
+    return (stage.name, str(stage.passes), f"{stage.tasks:,}", *sizes)
 
 
 def threads_per_worker() -> int:
@@ -129,16 +300,23 @@ def memory_limit() -> int:
     return int(MEMORY_LIMIT)
 
 
-def holding(storage: Any, n_bytes: int) -> tuple[str, int, int]:
-    """Where products of so many bytes are held: name, bytes in this process's memory, bytes on disk."""
+def place_products(storage: Any, held: Sequence[int]) -> tuple[str, int, int]:
+    """Where products of so many bytes are held: name, bytes in a worker's memory, bytes on disk.
+
+    As `Products.rows` does it: those after one that did not fit follow it to the scratch store.
+    """
+    total = sum(held)
     if storage is not None:
-        return "named store", 0, n_bytes
+        return "named store", 0, total
     client = active_client()
     if client is not None:
-        return "workers", n_bytes // max(1, len(client.nthreads())), 0
-    if n_bytes <= budget_bytes():
-        return "memory", n_bytes, 0
-    return "scratch store", 0, n_bytes
+        return "workers", total // max(1, len(client.nthreads())), 0
+    in_memory = 0
+    for size in held:
+        if size > budget_bytes():
+            return "scratch store", in_memory, total - in_memory
+        in_memory += size
+    return "memory", in_memory, 0
 
 
 def tree_tasks(n_blocks: int) -> int:
@@ -150,28 +328,31 @@ def tree_tasks(n_blocks: int) -> int:
     return total
 
 
-def make_plan(
-    method: str,
-    rows: Any,
-    storage: Any,
-    stages: list[StagePlan],
-    *,
-    held_bytes: int,
-    input_passes: int,
-    small_bytes: int,
-) -> Plan:
-    """Sum stages up.
+class _Titled(Protocol):
+    @property
+    def title(self) -> str: ...
+
+    def cost(self, sizes: Sizes) -> Cost: ...
+
+
+def make_plan(method: str, rows: Any, storage: Any, stages: Iterable[tuple[_Titled, Sizes]]) -> Plan:
+    """Sum the costs of stages up.
 
     Parameters
     ----------
+    method : str
     rows : Rows
-    held_bytes : int
-        Products with an entry a row.
-    small_bytes : int
-        Small arrays that live through the fit.
+    storage : path or None
+        The named store.
+    stages : iterable of (Stage, Sizes)
+        With the lengths that the cost of each is made of.
     """
-    where, in_memory, on_disk = holding(storage, held_bytes)
+    titled = [(stage.title, stage.cost(sizes)) for stage, sizes in stages]
+    costs = [cost for _, cost in titled]
+    where, in_memory, on_disk = place_products(storage, [size for cost in costs for size in cost.held])
     threads = threads_per_worker()
+    reading = rows.reading.peak_bytes(threads)
+    largest = max(threads * c.task_bytes + c.eager_bytes + (reading if c.input_passes else 0) for c in costs)
     return Plan(
         method=method,
         n_samples=rows.n_samples,
@@ -179,12 +360,19 @@ def make_plan(
         n_blocks=rows.blocks.numblocks[0],
         block_rows=rows.block_rows,
         held=where,
-        input_passes=input_passes,
-        stages=tuple(stages),
-        tasks=sum(stage.tasks for stage in stages),
-        read_bytes=sum(stage.read_bytes for stage in stages),
-        written_bytes=sum(stage.written_bytes for stage in stages) if on_disk else 0,
+        input_passes=sum(cost.input_passes for cost in costs),
+        stages=tuple(
+            StagePlan(title, c.passes, c.tasks, c.read_bytes, c.written_bytes, max(c.task_bytes, c.eager_bytes))
+            for title, c in titled
+        ),
+        tasks=sum(cost.tasks for cost in costs),
+        read_bytes=sum(cost.read_bytes for cost in costs),
+        written_bytes=sum(cost.written_bytes for cost in costs) if on_disk else 0,
         scratch_bytes=on_disk if storage is None else 0,
         threads=threads,
-        peak_bytes=BASE_BYTES + in_memory + small_bytes + threads * max(stage.task_bytes for stage in stages),
+        peak_bytes=BASE_BYTES
+        + in_memory
+        + sum(cost.small_bytes for cost in costs)
+        + rows.reading.memory_bytes
+        + largest,
     )

@@ -92,9 +92,16 @@ class Progress:
             logger.removeHandler(self._handler)
             logger.setLevel(self._level)
 
+    def detail(self, text: str) -> None:
+        """Show something beside the name of the running stage."""
+        stage = _current.get()
+        if stage is not None and stage.bars is not None:
+            stage.bars.update(stage.bar, description=f"{stage.name}: {text}")
+
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Name the work inside."""
+        """Name the work inside. Stages of a fit inside another fit's stage are told at level DEBUG."""
+        level = logging.INFO if _current.get() is None else logging.DEBUG
         stage = _Stage(name, self._bars)
         token = _current.set(stage)
         start = time.perf_counter()
@@ -104,7 +111,7 @@ class Progress:
             _current.reset(token)
             stage.add(max(1, stage.done) - stage.total)
             stage.advance(stage.total - stage.done)
-        logger.info("%s: %.2f s", name, time.perf_counter() - start)
+        logger.log(level, "%s: %.2f s", name, time.perf_counter() - start)
 
 
 def _make_bars() -> Any | None:

@@ -14,19 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daskcluster as dc
-from daskcluster.pipeline.rows import check_rows
+from daskcluster.io.inputs import check_rows
 
 PAIRS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(lambda pair: pair[0] != pair[1]), max_size=12)
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
-    from daskcluster.constraints import satisfaction
-    from daskcluster.pipeline import rows as row_blocks
-
-    monkeypatch.setattr(row_blocks, "MOST_BLOCK_ROWS", 64)
-    monkeypatch.setattr(row_blocks, "LEAST_BLOCK_ROWS", 16)
-    monkeypatch.setattr(satisfaction, "BLOCK_ROWS", 50)
+def small_pieces(small_blocks, monkeypatch):
+    """Small blocks of what is checked, and of what is counted."""
+    monkeypatch.setattr("daskcluster.constraints.satisfaction.BLOCK_ROWS", 50)
 
 
 def from_pairs(must=None, cannot=None, **more):
@@ -196,7 +192,7 @@ def test_what_labels_are_refused(y, message):
         dc.Constraints.from_labels(y)
 
 
-def test_bad_labels_of_a_chunked_array_are_named_by_their_row(small_blocks):
+def test_bad_labels_of_a_chunked_array_are_named_by_their_row(small_pieces):
     y = np.zeros(1000, int)
     y[777] = -3
     made = dc.Constraints.from_labels(da.from_array(y, chunks=130))
@@ -237,7 +233,7 @@ USES = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_chunked_content_is_checked_wherever_it_is_read(use, small_blocks):
+def test_chunked_content_is_checked_wherever_it_is_read(use, small_pieces):
     y, w = np.full(500, -1), np.ones(500)
     y[::10] = np.arange(50) % 3
     w[1::10] = np.nan  # of rows without a label

@@ -5,14 +5,16 @@ from __future__ import annotations
 import dask.array as da
 import numpy as np
 import pytest
+import scipy.linalg
 from scipy.sparse.csgraph import connected_components
 from sklearn.datasets import make_blobs
 
 import daskcluster as dc
-from daskcluster.constraints.laplacian import constrained_cut, project_constraints
+from daskcluster.constraints.cut import constrained_cut, largest_of_pencil
+from daskcluster.constraints.laplacian import project_constraints
+from daskcluster.io.inputs import check_rows
 from daskcluster.pipeline.bipartite import BipartiteGraph, pack_edges, unpack_edges
 from daskcluster.pipeline.cut import LiftedRows
-from daskcluster.pipeline.rows import check_rows
 from tests.reference import fast_csc
 
 N, P, K = 60, 12, 3
@@ -175,6 +177,59 @@ def test_theorem_4_where_many_directions_carry_little(n, n_features, n_neighbors
     np.testing.assert_allclose(model.eigenvalues_, eigenvalues, rtol=1e-6)
     found, expected = model.transform(X), fast_csc.embedding(x)
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=2e-3)
+
+
+def components_of_landmarks(rng):
+    """Rows and landmarks in three components, a graph whose cut costs nothing; some rows are labelled by components."""
+    component = np.repeat([0, 1, 2], N // 3)
+    indices = np.array([rng.choice(P // 3, K, replace=False) + c * (P // 3) for c in component], np.int32)
+    return indices, rng.uniform(0.1, 1, (N, K)).astype(np.float32), np.where(rng.random(N) < 0.3, component, -1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_components_take_no_digits_from_what_comes_after_them(seed):
+    """Two eigenvalues are 0, and the others those of the pencil without these directions, to nearly all digits."""
+    indices, weights, labels = components_of_landmarks(np.random.default_rng(seed))
+    made = dc.Constraints.from_labels(labels)
+    graph = as_graph(indices, weights, 20)
+    cut = constrained_cut(project_constraints(graph, on_rows(made, chunks=20)), 6, 5.0)
+
+    must, cannot = fast_csc.pairs_of_labels(labels)
+    Zhat = fast_csc.scaled(dense(indices, weights))
+    G, g = Zhat.T @ Zhat, Zhat.sum(axis=0)
+    left = G - G @ G + 5.0 * Zhat.T @ fast_csc.laplacian(N, must) @ Zhat
+    right = Zhat.T @ fast_csc.laplacian(N, cannot) @ Zhat + (G - np.outer(g, g) / N) / N
+    free = g[:, None] * np.repeat(np.eye(3), P // 3, axis=0)  # (p, 3), where `left` is 0
+    np.testing.assert_allclose(left @ free, 0, atol=1e-12)
+    seen = right @ free
+    rest = right - seen @ np.linalg.pinv(free.T @ seen, rcond=1e-10) @ seen.T
+    basis = scipy.linalg.null_space(free.T)
+    mu, z = scipy.linalg.eigh(basis.T @ rest @ basis, basis.T @ left @ basis)
+    np.testing.assert_allclose(cut.eigenvalues[:2], 0, atol=1e-9)
+    np.testing.assert_allclose(cut.eigenvalues[2:], 1 / mu[::-1][:4], rtol=1e-10)
+
+    y = basis @ z
+    y -= free @ np.linalg.pinv(free.T @ seen, rcond=1e-10) @ (seen.T @ y)
+    x = (Zhat @ y)[:, ::-1][:, :4]
+    found = dense(indices, weights) @ cut.vectors[:, 2:]
+    found, x = (values / np.linalg.norm(values - values.mean(axis=0), axis=0) for values in (found, x))
+    found, x = found - found.mean(axis=0), x - x.mean(axis=0)
+    np.testing.assert_allclose(found * np.sign((found * x).sum(axis=0)), x, atol=1e-7)
+
+
+def test_eigenvalues_of_very_different_sizes_keep_their_digits():
+    rng = np.random.default_rng(0)
+    exact = np.array([1e-11, 3e-11, 1e-6, 1.0, 1.1, 3.0, 3.2, 9.0])
+    inverse = np.linalg.qr(rng.normal(size=(8, 8)))[0] * rng.uniform(0.5, 2, 8)  # its inverse has the eigenvectors
+    left, right = (inverse.T * exact) @ inverse, inverse.T @ inverse
+    mu, y = largest_of_pencil(right.copy(), left.copy(), 6)
+    np.testing.assert_allclose(1 / mu, exact[:6], rtol=1e-8, atol=1e-13)
+    np.testing.assert_allclose(1 / mu[3:], exact[3:6], rtol=1e-11)
+    np.testing.assert_allclose(np.linalg.norm(y, axis=0), 1)
+    products = inverse @ y
+    products /= np.linalg.norm(products, axis=0)
+    np.testing.assert_allclose(np.abs(products), np.eye(8, 6), atol=1e-3)
+    np.testing.assert_allclose(np.abs(products[:, 3:]), np.eye(8, 6)[:, 3:], atol=1e-9)
 
 
 def test_more_components_than_directions():

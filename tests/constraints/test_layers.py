@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 
 import daskcluster as dc
-from daskcluster.constraints import layers as module
-from daskcluster.constraints.layers import (
-    affinity_layer,
-    constraint_layers,
-    embed_rows,
-    leading_eigenvectors,
-    multilayer_embedding,
-    sample_layers,
-)
-from daskcluster.pipeline import rows as row_blocks
-from daskcluster.pipeline.rows import check_rows, scan
+from daskcluster.constraints import embedding, layers
+from daskcluster.constraints.embedding import leading_eigenvectors, multilayer_embedding
+from daskcluster.constraints.layers import affinity_layer, constraint_layers
+from daskcluster.constraints.sampled import embed_rows, sample_layers
+from daskcluster.io.inputs import check_rows
+from daskcluster.pipeline.scan import scan
 from tests.reference import csp_ml
 
 N, K, GAMMA, ALPHA = 60, 3, 0.4, 0.3
@@ -50,13 +45,12 @@ def kinds():
 
 
 KINDS = kinds()
+BLOCK_ROWS = 16
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(row_blocks, "MOST_BLOCK_ROWS", 16)
-    monkeypatch.setattr(row_blocks, "LEAST_BLOCK_ROWS", 16)
-    monkeypatch.setattr(module, "TILE_ROWS", 5)
+def small_tiles(small_blocks, monkeypatch):
+    monkeypatch.setattr(layers, "TILE_ROWS", 5)
 
 
 def same_up_to_signs(found, expected, **tolerance):
@@ -89,19 +83,19 @@ def test_embedding_of_the_multilayer_graph(kind):
 
 @pytest.mark.parametrize("n_sampled", [60, 12, 1])
 @pytest.mark.parametrize("kind", KINDS)
-def test_sampled_layers(kind, n_sampled, small_blocks):
+def test_sampled_layers(kind, n_sampled, small_tiles):
     made, must, cannot = KINDS[kind]
     rows = check_rows(ROWS)
     found = scan(rows, N, np.random.default_rng(0))
     at = np.sort(np.random.default_rng(1).choice(N, n_sampled, replace=False))
     known = made.on_rows(rows)
-    layers, eigenvalues = sample_layers(rows, found.form, ROWS[at], at, N, known, GAMMA, K, ALPHA)
+    sampled, eigenvalues = sample_layers(rows, found.form, ROWS[at], at, N, known, GAMMA, K, ALPHA)
     values, expected = csp_ml.fast_csp_ml(csp_ml.layers(ROWS, must, cannot, GAMMA), at, K, ALPHA)
     if not len(values):  # one column of zero diagonal has no positive eigenvalue
         assert eigenvalues.tolist() == [0.0]
         return
     np.testing.assert_allclose(eigenvalues, values, rtol=1e-6)
-    same_up_to_signs(np.asarray(embed_rows(rows, layers, known)), expected, atol=1e-4)
+    same_up_to_signs(np.asarray(embed_rows(rows, sampled, known)), expected, atol=1e-4)
 
 
 def test_all_columns_give_the_exact_method():
@@ -110,13 +104,13 @@ def test_all_columns_give_the_exact_method():
     known = made.on_rows(rows)
     exact, values = multilayer_embedding([affinity_layer(ROWS, GAMMA), *constraint_layers(known, N)], K, ALPHA)
     form = scan(rows, N, np.random.default_rng(0)).form
-    layers, sampled_values = sample_layers(rows, form, ROWS, np.arange(N), N, known, GAMMA, K, ALPHA)
+    sampled, sampled_values = sample_layers(rows, form, ROWS, np.arange(N), N, known, GAMMA, K, ALPHA)
     np.testing.assert_allclose(sampled_values, values, rtol=1e-7)
-    same_up_to_signs(np.asarray(embed_rows(rows, layers, known)), exact, atol=1e-5)
+    same_up_to_signs(np.asarray(embed_rows(rows, sampled, known)), exact, atol=1e-5)
 
 
 def test_iteration_finds_equal_eigenvalues(monkeypatch):
-    monkeypatch.setattr(module, "FORMED_ROWS", 10)
+    monkeypatch.setattr(embedding, "FORMED_ROWS", 10)
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.normal(size=(300, 300)))[0]
     spectrum = np.concatenate([[2.0, 1.0, 1.0, 1.0, 0.9], rng.uniform(-1, 0.7, 295)])
@@ -130,10 +124,10 @@ def test_iteration_finds_equal_eigenvalues(monkeypatch):
 
 def test_iteration_and_formed_matrix_agree(monkeypatch):
     made, _, _ = KINDS["labels"]
-    layers = [affinity_layer(ROWS, GAMMA), *constraint_layers(made.on_rows(check_rows(ROWS)), N)]
-    formed = multilayer_embedding(layers, K, ALPHA)  # as many as classes: with fewer the subspaces are open
-    monkeypatch.setattr(module, "FORMED_ROWS", 10)
-    monkeypatch.setattr(module, "KRYLOV_STEPS", 2)
-    iterated = multilayer_embedding(layers, K, ALPHA)
+    graph = [affinity_layer(ROWS, GAMMA), *constraint_layers(made.on_rows(check_rows(ROWS)), N)]
+    formed = multilayer_embedding(graph, K, ALPHA)  # as many as classes: with fewer the subspaces are open
+    monkeypatch.setattr(embedding, "FORMED_ROWS", 10)
+    monkeypatch.setattr(embedding, "KRYLOV_STEPS", 2)
+    iterated = multilayer_embedding(graph, K, ALPHA)
     np.testing.assert_allclose(iterated[1], formed[1], rtol=1e-8)
     same_up_to_signs(iterated[0], formed[0], atol=1e-5)

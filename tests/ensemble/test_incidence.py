@@ -19,14 +19,10 @@ from daskcluster.ensemble.incidence import (
     row_weights,
     scan_labels,
 )
-from daskcluster.pipeline import rows as row_blocks
 from tests.reference import ensemble, sec
 from tests.strategies import labelings, rechunked
 
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(row_blocks, "MOST_BLOCK_ROWS", 16)
+BLOCK_ROWS = 16
 
 
 def draw(seed=0, n_rows=100, n_columns=4, missing=0.2):

@@ -18,10 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score as ari
 
 import daskcluster as dc
-from daskcluster.estimators import consensus as module
-from daskcluster.pipeline import rows as row_blocks
 from tests.reference import ensemble, sec
 
+BLOCK_ROWS = 32
 MODELS = {
     "cut": lambda k=3, **more: dc.BipartiteCut(k, random_state=0, **more),
     "sec": lambda k=3, **more: dc.SEC(k, random_state=0, **more),
@@ -41,11 +40,6 @@ def make(request):
 @pytest.fixture(params=PREDICTING)
 def make_predicting(request):
     return MODELS[request.param]
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(row_blocks, "MOST_BLOCK_ROWS", 32)
 
 
 def draw(seed=0, n_rows=200, n_columns=8, noise=0.2, missing=0.0):
@@ -275,8 +269,9 @@ def test_parameters_are_checked(model, error, match):
 
 
 def test_too_large_problems_are_refused(monkeypatch):
-    monkeypatch.setattr(module, "memory_limit", lambda: 2**20)
-    monkeypatch.setattr(module, "SMALL_BYTES", 0)
+    for place in ("bipartite", "learned", "sec"):
+        monkeypatch.setattr(f"daskcluster.ensemble.{place}.memory_limit", lambda: 2**20)
+        monkeypatch.setattr(f"daskcluster.ensemble.{place}.SMALL_BYTES", 0)
     few = np.full((5000, 3), -1)
     few[::100] = 0
     assert fit(dc.ISEC(1), few).n_clusters_ == 1  # rows without labels do not count
@@ -409,8 +404,14 @@ def test_named_store(make, tmp_path, small_blocks, monkeypatch):
     def never(*arguments: Any, **more: Any) -> None:
         raise AssertionError("computed again")
 
-    for name in ("transfer_cut", "discretize", "low_rank_representation", "agreement_shares", "lloyd_incidence"):
-        monkeypatch.setattr(module, name, never)
+    for place in (
+        "pipeline.cut.transfer_cut",
+        "pipeline.discretize.discretize",
+        "ensemble.learned.low_rank_representation",
+        "ensemble.agreement.agreement_shares",
+        "ensemble.sec.lloyd_incidence",
+    ):
+        monkeypatch.setattr(f"daskcluster.{place}", never)
     again = fit(make(storage=store), da.from_array(labels, chunks=(19, 3)))
     np.testing.assert_array_equal(again.labels_.compute(), expected)
     labels[0, 0] += 1

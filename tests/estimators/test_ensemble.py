@@ -25,9 +25,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import daskcluster as dc
-from daskcluster.ensemble import generation
-from daskcluster.estimators import consensus as consensus_module
-from daskcluster.pipeline import rows as row_blocks
+from daskcluster.ensemble import fitted_members, learned, spectral_members
+from daskcluster.runtime.products import Products
 from tests.reference import ensemble as reference
 
 BLOBS, TRUTH = make_blobs(600, centers=[[0, 0], [5, 5], [0, 6]], cluster_std=0.4, random_state=0)
@@ -51,12 +50,6 @@ def guided(**more: Any) -> dc.Ensemble:
 @pytest.fixture(params=[usenc, ensemble], ids=["usenc", "ensemble"])
 def make(request):
     return request.param
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(row_blocks, "MOST_BLOCK_ROWS", 64)
-    monkeypatch.setattr(row_blocks, "LEAST_BLOCK_ROWS", 16)
 
 
 @parametrize_with_checks(
@@ -373,7 +366,7 @@ def test_numbers_of_base_clusterings_on_a_sample():
 
 @pytest.mark.parametrize("base", [dc.KMeans(), InMemoryKMeans(n_init=1)], ids=["own", "foreign"])
 def test_samples_that_are_too_small_are_refused(base, monkeypatch):
-    monkeypatch.setattr(generation, "_fit_one", None)
+    monkeypatch.setattr(fitted_members, "_fit_one", None)
     with pytest.raises(ValueError, match=r"sample_rate=0.005: 3 rows .* and n_clusters=4"):
         dc.Ensemble(4, base=base, sample_rate=0.005).fit(BLOBS)
     holes = np.where(np.arange(600)[:, None] % 2, BLOBS, np.nan)  # 8 rows a sample, about half of them whole
@@ -384,9 +377,9 @@ def test_samples_that_are_too_small_are_refused(base, monkeypatch):
 
 
 def test_a_consensus_that_does_not_fit_is_refused_before_any_base_clustering(monkeypatch):
-    monkeypatch.setattr(generation, "_fit_one", None)
-    monkeypatch.setattr(consensus_module, "memory_limit", lambda: 2**20)
-    monkeypatch.setattr(consensus_module, "SMALL_BYTES", 0)
+    monkeypatch.setattr(fitted_members, "_fit_one", None)
+    monkeypatch.setattr(learned, "memory_limit", lambda: 2**20)
+    monkeypatch.setattr(learned, "SMALL_BYTES", 0)
     with pytest.raises(MemoryError, match="ISEC on 600 rows needs"):
         ensemble(consensus=dc.ISEC()).fit(BLOBS)
     with pytest.raises(MemoryError, match="ISEC on 536 rows needs"):
@@ -529,7 +522,7 @@ def test_clone(make):
 def test_a_killed_run_goes_on_at_the_first_unfinished_base_clustering(make, when, tmp_path, small_blocks, monkeypatch):
     expected = make().fit(BLOBS).labels_
     store = tmp_path / "run"
-    real = generation.Boundary.rows
+    real = Products.rows
     held: list[str] = []
 
     def rows(self: Any, name: str, *arguments: Any) -> Any:
@@ -539,19 +532,19 @@ def test_a_killed_run_goes_on_at_the_first_unfinished_base_clustering(make, when
                 raise KeyboardInterrupt
         return real(self, name, *arguments)
 
-    monkeypatch.setattr(generation.Boundary, "rows", rows)
+    monkeypatch.setattr(Products, "rows", rows)
     with dask.config.set({"daskcluster.memory-budget": "1 kB"}), pytest.raises(KeyboardInterrupt):
         make(storage=store).fit(BLOBS)
-    monkeypatch.setattr(generation.Boundary, "rows", real)
+    monkeypatch.setattr(Products, "rows", real)
     made: list[Any] = []
-    for name in ("_begin", "_fit_one"):
-        function = getattr(generation, name)
+    for module, name in ((spectral_members, "_begin"), (fitted_members, "_fit_one")):
+        function = getattr(module, name)
 
         def counted(*arguments: Any, function: Any = function, **more: Any) -> Any:
             made.append(function)
             return function(*arguments, **more)
 
-        monkeypatch.setattr(generation, name, counted)
+        monkeypatch.setattr(module, name, counted)
     model = make(storage=store).fit(BLOBS)
     np.testing.assert_array_equal(model.labels_, expected)
     assert len(made) == max(0, 5 - when)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import logging
 import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,36 +17,44 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import zarr
-from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 
 import daskcluster as dc
 from daskcluster.io import write_array
-from daskcluster.pipeline import rows as row_blocks
+from tests.blocks import blocks_of
+from tests.estimators.cases import (
+    BLOBS,
+    CASES,
+    CLASSES,
+    TRUTH,
+    Case,
+    assert_equal_fits,
+    every,
+    fitted,
+    of_ids,
+    reference,
+    same_partition,
+)
 
-#: Three clusters that every sensible method finds.
-BLOBS, TRUTH = make_blobs(600, centers=[[0, 0], [5, 5], [0, 6]], cluster_std=0.4, random_state=0)
-BLOBS.flags.writeable = False
+#: Each class that clusters rows and labels new ones.
+ROWS = {case.id: case.make for case in CLASSES if case.predicts and not case.consensus}
+#: Those among them that are one clustering, where the numbers matter and not the way in.
+SINGLE = {case.id: case.make for case in of_ids("USPEC", "KMeans", "FastCSC")}
 
-ESTIMATORS = {
-    "USPEC": lambda **parameters: dc.USPEC(
-        **{"n_clusters": 3, "n_representatives": 60, "random_state": 0} | parameters
-    ),
-    "KMeans": lambda **parameters: dc.KMeans(**{"n_clusters": 3, "random_state": 0} | parameters),
-}
+BLOCK_ROWS = 128
+pytestmark = pytest.mark.usefixtures("small_blocks")
 
 
-@pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many blocks of 128 rows."""
-    monkeypatch.setattr(row_blocks, "MOST_BLOCK_ROWS", 128)
-    monkeypatch.setattr(row_blocks, "LEAST_BLOCK_ROWS", 64)
-
-
-@pytest.fixture(params=ESTIMATORS)
+@pytest.fixture(params=ROWS)
 def make(request: pytest.FixtureRequest) -> Any:
     """Make an estimator of each class, for three clusters."""
-    return ESTIMATORS[request.param]
+    return ROWS[request.param]
+
+
+@pytest.fixture(params=SINGLE)
+def make_single(request: pytest.FixtureRequest) -> Any:
+    """Make an estimator of each class that is one clustering, for three clusters."""
+    return SINGLE[request.param]
 
 
 def as_numpy(X: np.ndarray) -> np.ndarray:
@@ -59,12 +69,6 @@ def as_dask(X: np.ndarray) -> da.Array:
 def given(request: pytest.FixtureRequest) -> Any:
     """Turn a NumPy array into what the user gives."""
     return request.param
-
-
-def same_partition(labels: Any, others: Any) -> bool:
-    """Whether two labelings are one partition under different names."""
-    pairs = np.unique(np.stack([np.asarray(labels), np.asarray(others)]), axis=1)
-    return pairs.shape[1] == len(np.unique(pairs[0])) == len(np.unique(pairs[1]))
 
 
 def fit_and_check(model: Any, X: Any) -> np.ndarray:
@@ -99,6 +103,185 @@ class CannotBeRead:
         return da.from_array(self, chunks=(50, *self.shape[1:]), name=False, asarray=False, meta=meta)
 
 
+# -- the same rows in any form: laws for every estimator -------------------------------------------------------------
+
+Form = Callable[[np.ndarray, Path], Any]
+
+
+def as_zarr(X: np.ndarray, folder: Path, **options: Any) -> zarr.Array[Any]:
+    return zarr.create_array(str(folder / "X.zarr"), data=X, **{"chunks": (70, X.shape[1])} | options)
+
+
+def path_of(array: Any) -> Path:
+    return Path(array.store.root)
+
+
+def as_memory_map(X: np.ndarray, folder: Path) -> Any:
+    np.save(folder / "X.npy", X)
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+def as_dask_dataframe(X: np.ndarray, folder: Path) -> Any:
+    import dask.dataframe as dd
+
+    return dd.from_pandas(as_frame(X, folder), npartitions=3)
+
+
+def as_frame(X: np.ndarray, folder: Path) -> pd.DataFrame:
+    return pd.DataFrame(X, columns=[f"c{number}" for number in range(X.shape[1])])
+
+
+def as_xarray(X: np.ndarray, folder: Path, *, chunked: bool = True) -> Any:
+    xarray = pytest.importorskip("xarray")
+    return xarray.DataArray(da.from_array(X, chunks=(70, -1)) if chunked else X, dims=("row", "feature"))
+
+
+#: Forms that give NumPy labels, and those that give lazy ones.
+IN_MEMORY: dict[str, Form] = {
+    "fortran": lambda X, folder: np.asfortranarray(X),
+    "strided": lambda X, folder: np.repeat(X, 2, axis=0)[::2],
+    "reversed": lambda X, folder: np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1],
+    "read-only memory map": as_memory_map,
+    "pandas": as_frame,
+    "xarray": lambda X, folder: as_xarray(X, folder, chunked=False),
+}
+CHUNKED: dict[str, Form] = {
+    "dask": lambda X, folder: da.from_array(X, chunks=(41, -1)),
+    "unknown chunk lengths": lambda X, folder: unknown(X, (41, X.shape[1])),
+    "dask dataframe": as_dask_dataframe,
+    "dask dataframe's values": lambda X, folder: as_dask_dataframe(X, folder).values,
+    "zarr": as_zarr,
+    "zarr, format 2": lambda X, folder: as_zarr(X, folder, zarr_format=2),
+    "path": lambda X, folder: path_of(as_zarr(X, folder)),
+    "name of a path": lambda X, folder: str(path_of(as_zarr(X, folder))),
+    "dask over xarray": as_xarray,
+}
+
+
+def unknown(X: np.ndarray, chunks: Any = (77, 2)) -> da.Array:
+    """The same rows in chunks of unknown length."""
+    array = da.from_array(X, chunks=chunks)
+    array = array[array[:, 0] > -np.inf]
+    assert np.isnan(array.shape[0])
+    return array
+
+
+@pytest.fixture
+def blocks_of_64():
+    with blocks_of(64):
+        yield
+
+
+@pytest.mark.parametrize("form", IN_MEMORY | CHUNKED)
+@every(CASES)
+def test_every_form_of_the_rows_gives_the_same(case, form, tmp_path, blocks_of_64):
+    model = case.fit((IN_MEMORY | CHUNKED)[form](case.X, tmp_path))
+    assert isinstance(model.labels_, np.ndarray if form in IN_MEMORY else da.Array)
+    expected = fitted(reference(case))
+    if hasattr(model, "feature_names_in_"):
+        assert list(model.feature_names_in_) == [f"c{number}" for number in range(case.X.shape[1])]
+        expected = without_names(expected)
+    np.testing.assert_equal(without_names(fitted(model)), expected)
+
+
+def without_names(values: Any) -> Any:
+    """Fitted attributes without the names of columns, of models inside too."""
+    if isinstance(values, dict):
+        return {name: without_names(value) for name, value in values.items() if name != "feature_names_in_"}
+    return [without_names(value) for value in values] if isinstance(values, list) else values
+
+
+@every(CASES)
+def test_python_numbers_are_rows_in_float64(case, blocks_of_64):
+    X = case.X if case.consensus else case.X.astype(np.float64)
+    assert_equal_fits(case.fit(X.tolist()), case.fit(X))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "f2", ">f8"])
+@every(case for case in CASES if not case.foreign)
+def test_the_dtype_does_not_matter_where_it_holds_the_values(case, dtype, blocks_of_64):
+    """Small whole numbers, which every dtype that a computation may run in holds."""
+    X = case.X if case.consensus else np.round(4 * case.X).clip(-127, 127)
+    np.testing.assert_array_equal(case.fit(X.astype(dtype)).labels_, whole_numbers(case).labels_)
+
+
+@cache
+def whole_numbers(case: Case) -> Any:
+    return case.fit(case.X if case.consensus else np.round(4 * case.X).clip(-127, 127))
+
+
+LABEL_FORMS: dict[str, Form] = {
+    "int8": lambda y, folder: y.astype(np.int8),
+    "NaN for unknown": lambda y, folder: np.where(y < 0, np.nan, y),
+    "masked": lambda y, folder: np.ma.masked_array(np.where(y < 0, 7, y), mask=y < 0),
+    "list": lambda y, folder: y.tolist(),
+    "dask": lambda y, folder: da.from_array(y, chunks=47),
+    "path": lambda y, folder: Path(
+        str(zarr.create_array(str(folder / "y.zarr"), data=y, chunks=(50,)).store_path.store.root)
+    ),
+}
+
+
+@pytest.mark.parametrize("form", LABEL_FORMS)
+@every(case for case in CASES if "y" in case.more())
+def test_every_form_of_partial_labels_gives_the_same(case, form, tmp_path, blocks_of_64):
+    y = LABEL_FORMS[form](case.more()["y"], tmp_path)
+    assert_equal_fits(case.make().fit(case.X, y), reference(case))
+    if form != "list":
+        constraints = dc.Constraints.from_labels(y)
+        assert_equal_fits(case.make().fit(da.from_array(case.X, chunks=70), constraints=constraints), reference(case))
+
+
+@pytest.mark.parametrize("form", ["list", "dask"])
+def test_every_form_of_weights_gives_the_same(form, tmp_path, blocks_of_64):
+    (case,) = of_ids("KMeans-weights")
+    weights = LABEL_FORMS[form](case.more()["sample_weight"], tmp_path)
+    assert_equal_fits(case.make().fit(case.X, sample_weight=weights), reference(case))
+
+
+@every(CASES)
+def test_nothing_that_was_given_is_modified(case):
+    X, more = case.X.copy(), copy.deepcopy(case.more())
+    model = case.make().fit(X, **more)
+    if case.predicts:
+        model.predict(X)
+        model.transform(X)
+    np.testing.assert_array_equal(X, case.X)
+    for name, value in case.more().items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(more[name], value)
+
+
+@every(CASES)
+def test_parameters_stay_as_given_and_a_fit_adds_fitted_names_only(case):
+    model = case.make()
+    given = dict(vars(model))
+    model.fit(case.X, **case.more())
+    assert all(vars(model)[name] is value for name, value in given.items())
+    assert all(name.endswith("_") or name.startswith("_") for name in vars(model).keys() - given.keys())
+
+
+@every(case for case in CASES if not case.consensus)
+def test_rows_with_nan_get_no_label_and_have_no_say(case):
+    missing = np.random.default_rng(5).permutation(len(case.X))[:20]
+    X = case.X.copy()
+    X[missing, 0] = np.nan
+    first = missing.min()
+    with pytest.raises(ValueError, match=f"X contains NaN at row {first}, column 0; pass missing='label'"):
+        case.fit(X)
+    with pytest.raises(ValueError, match=f"X contains NaN at row {first}, column 0; pass missing='label'"):
+        case.fit_chunked(da.from_array(X, chunks=(70, -1)))
+    model = case.fit(X, missing="label")
+    assert np.flatnonzero(model.labels_ < 0).tolist() == sorted(missing)
+    other = X.copy()
+    other[missing] = np.inf
+    np.testing.assert_array_equal(case.fit(other, missing="label").labels_, model.labels_)
+    lazy = case.fit_chunked(da.from_array(X, chunks=(70, -1)), missing="label")
+    np.testing.assert_array_equal(lazy.labels_, model.labels_)
+    if case.predicts:
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
 # -- NaN and infinity ----------------------------------------------------------------------------------------
 
 
@@ -106,14 +289,14 @@ class CannotBeRead:
     ("value", "word"), [(np.nan, "NaN"), (np.inf, r"infinity \(inf\)"), (-np.inf, r"infinity \(inf\)")]
 )
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, ">f4", np.longdouble])
-def test_a_value_that_is_not_finite_is_named(make, given, value, word, dtype):
+def test_a_value_that_is_not_finite_is_named(make_single, given, value, word, dtype):
     X = BLOBS.astype(dtype)
     X[597, 1] = value
     X[599, 0] = np.nan
     words = rf"X contains {word} at row 597, column 1; pass missing='label'"
     with pytest.raises(ValueError, match=words):
-        make().fit(given(X))
-    model = make().fit(given(BLOBS.astype(dtype)))
+        make_single().fit(given(X))
+    model = make_single().fit(given(BLOBS.astype(dtype)))
     with pytest.raises(ValueError, match=words):
         np.asarray(model.predict(given(X)))
     with pytest.raises(ValueError, match=words):
@@ -143,7 +326,6 @@ def test_missing_rows_get_minus_one_and_count_as_absent(make, given, dtype):
     assert (labels[~valid] == -1).all()
     alone = make().fit(X[valid])
     np.testing.assert_array_equal(labels[valid], alone.labels_)
-    np.testing.assert_array_equal(model.cluster_centers_.shape, alone.cluster_centers_.shape)
     np.testing.assert_array_equal(alone.predict(X[valid]), labels[valid])
 
 
@@ -185,10 +367,10 @@ def test_all_rows_equal(make, given):
 
 
 @pytest.mark.parametrize("distance", [1.0, 1e-9, 1e6])
-def test_fewer_distinct_rows_than_clusters(make, given, distance):
+def test_fewer_distinct_rows_than_clusters(make_single, given, distance):
     X = np.repeat([[0.0, 0.0], [0.0, distance]], [200, 100], axis=0)
     with pytest.warns(dc.FewerClustersWarning, match="found 2 clusters, not n_clusters=3") as caught:
-        model = make().fit(given(X))
+        model = make_single().fit(given(X))
     assert len(caught) == 1
     np.testing.assert_array_equal(model.labels_, np.repeat([0, 1], [200, 100]))
     np.testing.assert_array_equal(model.predict(given(X)), model.labels_)
@@ -224,9 +406,9 @@ def test_one_cluster(make, given):
 
 
 @pytest.mark.parametrize("n", [2, 30])
-def test_as_many_clusters_as_rows(make, given, n):
+def test_as_many_clusters_as_rows(make_single, given, n):
     X = np.random.default_rng(0).normal(size=(n, 2))
-    np.testing.assert_array_equal(fit_and_check(make(n_clusters=n), given(X)), np.arange(n))
+    np.testing.assert_array_equal(fit_and_check(make_single(n_clusters=n), given(X)), np.arange(n))
 
 
 def test_more_clusters_than_rows(make, given):
@@ -242,12 +424,12 @@ def test_one_row_to_predict(make, given):
 
 @pytest.mark.parametrize("n_neighbors", [60, 61, 1000])
 def test_more_neighbors_than_representatives(given, n_neighbors):
-    model = ESTIMATORS["USPEC"](n_neighbors=n_neighbors)
+    model = SINGLE["USPEC"](n_neighbors=n_neighbors)
     assert same_partition(fit_and_check(model, given(BLOBS)), TRUTH)
 
 
 def test_one_neighbor_cuts_the_rows_by_their_nearest_representative(given):
-    model = ESTIMATORS["USPEC"](n_neighbors=1, n_representatives=3, n_clusters=3)
+    model = SINGLE["USPEC"](n_neighbors=1, n_representatives=3, n_clusters=3)
     labels = fit_and_check(model, given(BLOBS))
     nearest = ((BLOBS[:, None] - model.representatives_) ** 2).sum(axis=2).argmin(axis=1)
     assert same_partition(labels, nearest)
@@ -255,7 +437,7 @@ def test_one_neighbor_cuts_the_rows_by_their_nearest_representative(given):
 
 @pytest.mark.parametrize("n_representatives", [1, 2])
 def test_fewer_representatives_than_clusters(given, n_representatives):
-    model = ESTIMATORS["USPEC"](n_neighbors=1, n_representatives=n_representatives)
+    model = SINGLE["USPEC"](n_neighbors=1, n_representatives=n_representatives)
     with pytest.warns(dc.FewerClustersWarning, match=f"found {n_representatives} clusters, not n_clusters=3"):
         fit_and_check(model, given(BLOBS))
 
@@ -264,12 +446,12 @@ def test_fewer_representatives_than_clusters(given, n_representatives):
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "i4", "i8", "u8", ">i4", ">u2", "f2", "f4", ">f4", ">f8", "g"])
-def test_every_real_dtype(make, given, dtype):
+def test_every_real_dtype(make_single, given, dtype):
     X = ((BLOBS + 4) * 8).astype(dtype)
-    model = make()
+    model = make_single()
     labels = fit_and_check(model, given(X))
     assert same_partition(labels, TRUTH)
-    np.testing.assert_array_equal(labels, make().fit(X.astype(np.longdouble).astype("f8")).labels_)
+    np.testing.assert_array_equal(labels, make_single().fit(X.astype(np.longdouble).astype("f8")).labels_)
 
 
 def test_booleans(make, given):
@@ -277,27 +459,9 @@ def test_booleans(make, given):
     assert same_partition(fit_and_check(make(), given(X)), 2 * X[:, 0] + X[:, 1])
 
 
-def test_integers_beyond_the_digits_of_float32(make, given):
+def test_integers_beyond_the_digits_of_float32(make_single, given):
     X = 2**40 + np.repeat([[0], [1], [3]], 40, axis=0)
-    np.testing.assert_array_equal(fit_and_check(make(), given(X)), np.repeat([0, 1, 2], 40))
-
-
-@pytest.mark.parametrize(
-    "arrange",
-    [
-        np.asfortranarray,
-        lambda X: np.repeat(X, 2, axis=0)[::2],
-        lambda X: np.repeat(X, 3, axis=1)[:, ::3],
-        lambda X: X[::-1][::-1],
-        lambda X: np.ascontiguousarray(X[::-1])[::-1],
-        lambda X: X.T.copy().T,
-    ],
-    ids=["fortran", "strided rows", "strided columns", "view", "reversed", "transposed"],
-)
-def test_every_memory_order(make, given, arrange):
-    X = arrange(BLOBS)
-    np.testing.assert_array_equal(X, BLOBS)
-    np.testing.assert_array_equal(fit_and_check(make(), given(X)), make().fit(BLOBS).labels_)
+    np.testing.assert_array_equal(fit_and_check(make_single(), given(X)), np.repeat([0, 1, 2], 40))
 
 
 def test_one_feature(make, given):
@@ -305,9 +469,9 @@ def test_one_feature(make, given):
     assert same_partition(fit_and_check(make(), given(X)), np.repeat([0, 1, 2], 200))
 
 
-def test_float32_rows_near_a_million_that_differ_by_one(make, given):
+def test_float32_rows_near_a_million_that_differ_by_one(make_single, given):
     X = np.float32(1e6) + np.random.default_rng(0).integers(2, size=(400, 2)).astype(np.float32)
-    labels = fit_and_check(make(n_clusters=4), given(X))
+    labels = fit_and_check(make_single(n_clusters=4), given(X))
     assert same_partition(labels, (X - X.min(axis=0)) @ [1, 2])
 
 
@@ -316,16 +480,16 @@ SCALES = [1e6, 1e-6, 1e30, 1e-30]
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_unit_of_the_features_does_not_matter(make, given, scale, dtype):
+def test_the_unit_of_the_features_does_not_matter(make_single, given, scale, dtype):
     X = (BLOBS * scale).astype(dtype)
-    model = make()
+    model = make_single()
     assert same_partition(fit_and_check(model, given(X)), TRUTH)
     np.testing.assert_allclose(model.transform(X[:0:-1]), model.transform(X)[:0:-1])
 
 
 @pytest.mark.parametrize("shift", [1e6, -1e9, [1e3, -1e7]])
-def test_the_origin_does_not_matter(make, given, shift):
-    assert same_partition(fit_and_check(make(), given(BLOBS + shift)), TRUTH)
+def test_the_origin_does_not_matter(make_single, given, shift):
+    assert same_partition(fit_and_check(make_single(), given(BLOBS + shift)), TRUTH)
 
 
 @pytest.mark.parametrize("scale", [1e6, 1e-6, 1e30, 1e-30])
@@ -338,8 +502,8 @@ def test_unit_and_origin_do_not_change_nonlinear_clusters(given, scale):
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 1e-310])
-def test_magnitudes_at_the_ends_of_float64(make, given, scale):
-    assert same_partition(fit_and_check(make(), given(BLOBS * scale)), TRUTH)
+def test_magnitudes_at_the_ends_of_float64(make_single, given, scale):
+    assert same_partition(fit_and_check(make_single(), given(BLOBS * scale)), TRUTH)
 
 
 def test_more_than_the_range_of_float64(make, given):
@@ -350,8 +514,8 @@ def test_more_than_the_range_of_float64(make, given):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_an_outlier_does_not_cost_the_others_their_digits(given, dtype):
     X = np.concatenate([BLOBS, [[1e9, 0.0]]]).astype(dtype)
-    assert same_partition(fit_and_check(ESTIMATORS["USPEC"](), given(X))[:600], TRUTH)
-    labels = fit_and_check(ESTIMATORS["KMeans"](n_clusters=4, n_init=5), given(X))
+    assert same_partition(fit_and_check(SINGLE["USPEC"](), given(X))[:600], TRUTH)
+    labels = fit_and_check(SINGLE["KMeans"](n_clusters=4, n_init=5), given(X))
     assert same_partition(labels, [*TRUTH, 3])
 
 
@@ -376,22 +540,6 @@ def test_odd_chunks(make, chunks):
     np.testing.assert_array_equal(labels, make().fit(BLOBS[:12]).labels_)
 
 
-@pytest.mark.parametrize("chunks", [(50, 1), (600, 1), (3, 2), (128, 2), (600, 2)], ids=str)
-def test_chunks_do_not_matter(make, chunks):
-    X = da.from_array(BLOBS, chunks=chunks)
-    model = make()
-    np.testing.assert_array_equal(fit_and_check(model, X), make().fit(BLOBS).labels_)
-    np.testing.assert_array_equal(make().fit(BLOBS).predict(X), model.labels_)
-
-
-def unknown(X: np.ndarray, chunks: Any = (77, 2)) -> da.Array:
-    """The same rows in chunks of unknown length."""
-    array = da.from_array(X, chunks=chunks)
-    array = array[array[:, 0] > -np.inf]
-    assert np.isnan(array.shape[0])
-    return array
-
-
 @pytest.mark.parametrize("chunks", [(77, 2), (77, 1), (1000, 2)], ids=str)
 def test_unknown_chunk_lengths(make, chunks, caplog):
     with caplog.at_level(logging.INFO, logger="daskcluster"):
@@ -401,7 +549,7 @@ def test_unknown_chunk_lengths(make, chunks, caplog):
     assert f"counted the rows of {n_chunks} chunks of unknown length: 600 rows" in caplog.text
 
 
-def test_rows_of_unknown_chunks_are_counted_once(make):
+def test_rows_of_unknown_chunks_are_counted_once(make_single):
     reads = []
 
     def touch(block: np.ndarray) -> np.ndarray:
@@ -411,7 +559,7 @@ def test_rows_of_unknown_chunks_are_counted_once(make):
     def count(X: da.Array) -> int:
         reads.clear()
         with dask.config.set(scheduler="synchronous"):
-            make(max_iter=1).fit(X)
+            make_single(max_iter=1).fit(X)
         return sum(reads)
 
     known = da.from_array(BLOBS, chunks=(77, 2)).map_blocks(touch, dtype=float, meta=np.empty((0, 0)))
@@ -460,12 +608,6 @@ def test_objects_that_are_numbers(make):
     np.testing.assert_array_equal(make().fit(BLOBS.astype(object)).labels_, make().fit(BLOBS).labels_)
 
 
-def test_read_only_memory_maps(make, tmp_path):
-    np.save(tmp_path / "X.npy", BLOBS)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    np.testing.assert_array_equal(fit_and_check(make(), mapped), make().fit(BLOBS).labels_)
-
-
 # -- Zarr ----------------------------------------------------------------------------------------------------
 
 
@@ -488,7 +630,8 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_zarr_stores(make, layout, tmp_path):
+def test_zarr_stores(layout, tmp_path):
+    make = SINGLE["USPEC"]
     array = stored(tmp_path / "X.zarr", BLOBS, **LAYOUTS[layout])
     model = make()
     np.testing.assert_array_equal(fit_and_check(model, array), make().fit(BLOBS).labels_)
@@ -573,9 +716,9 @@ NO_TABLES: dict[str, tuple[Any, type[Exception], str, str]] = {
 
 @pytest.mark.parametrize("name", NO_TABLES)
 @pytest.mark.parametrize("action", ["fit", "predict", "transform", "plan"])
-def test_what_is_no_table_of_numbers(make, name, action):
+def test_what_is_no_table_of_numbers(make_single, name, action):
     X, error, words, chunked_words = NO_TABLES[name]
-    model = make() if action in ("fit", "plan") else make().fit(BLOBS)
+    model = make_single() if action in ("fit", "plan") else make_single().fit(BLOBS)
     with pytest.raises(error, match=words if action != "plan" else f"{words}|{chunked_words}"):
         getattr(model, action)(X)
     lazy = da.ma.masked_less(as_dask(BLOBS), 0) if name == "masked" else da.from_array(X, chunks=5)
@@ -692,29 +835,29 @@ BAD_INIT: list[tuple[str, Any, type[Exception], str]] = [
     ]
 ]
 
-CASES = [
+BAD = [
     *(("USPEC", *case) for case in BAD_PARAMETERS + BAD_USPEC),
     *(("KMeans", *case) for case in BAD_PARAMETERS + BAD_KMEANS + BAD_INIT),
 ]
 
 
 @pytest.mark.parametrize(
-    ("cls", "name", "value", "error", "words"), CASES, ids=[f"{case[0]}-{case[1]}-{case[2]!r:.20}" for case in CASES]
+    ("cls", "name", "value", "error", "words"), BAD, ids=[f"{case[0]}-{case[1]}-{case[2]!r:.20}" for case in BAD]
 )
 def test_bad_parameters_are_refused_before_a_row_is_read(cls, name, value, error, words):
     X = CannotBeRead((100, 2)).lazy()
     if name != "init":
         X._chunks = ((np.nan, np.nan), (2,))  # a parameter needs no look at the rows, not even to count them
     with pytest.raises(error, match=words):
-        ESTIMATORS[cls](**{name: value}).fit(X)
+        SINGLE[cls](**{name: value}).fit(X)
     with pytest.raises(error, match=words):
-        ESTIMATORS[cls](**{name: value}).fit(BLOBS)
+        SINGLE[cls](**{name: value}).fit(BLOBS)
 
 
 @pytest.mark.parametrize(("name", "value", "error", "words"), BAD_PARAMETERS[:-3], ids=lambda value: f"{value!r:.20}")
-def test_plan_refuses_bad_parameters_too(make, name, value, error, words):
+def test_plan_refuses_bad_parameters_too(make_single, name, value, error, words):
     with pytest.raises(error, match=words):
-        make(**{name: value}).plan(CannotBeRead((100, 2)).lazy())
+        make_single(**{name: value}).plan(CannotBeRead((100, 2)).lazy())
 
 
 def test_plan_reads_nothing(make):
@@ -742,8 +885,8 @@ def test_input_is_not_modified(make, given, missing):
 
 
 @pytest.mark.parametrize("seed", [5, np.int64(5), np.random.RandomState(5), None], ids=repr)
-def test_fit_leaves_parameters_and_adds_fitted_names_only(make, given, seed):
-    model = make(random_state=seed)
+def test_fit_leaves_parameters_and_adds_fitted_names_only(make_single, given, seed):
+    model = make_single(random_state=seed)
     parameters = copy.copy(vars(model))
     model.fit(given(BLOBS))
     assert all(vars(model)[name] is value for name, value in parameters.items())

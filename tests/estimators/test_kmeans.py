@@ -16,20 +16,14 @@ from sklearn.metrics.pairwise import euclidean_distances
 import daskcluster as dc
 from daskcluster.metrics import inertia
 from daskcluster.pipeline import kmeans as starts
-from daskcluster.pipeline import rows as row_blocks
 
 DIGITS = load_digits()
 MANY, MANY_TRUTH = make_blobs(3000, centers=30, n_features=3, cluster_std=0.15, random_state=3)
 CHUNKED = da.from_array(MANY, chunks=(700, 3))
 WEIGHTS = np.random.default_rng(0).uniform(0.1, 5, size=3000)
 INITS = ["k-means++", "k-means||", "random"]
-
-
-@pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many blocks of 256 rows."""
-    monkeypatch.setattr(row_blocks, "MOST_BLOCK_ROWS", 256)
-    monkeypatch.setattr(row_blocks, "LEAST_BLOCK_ROWS", 64)
+BLOCK_ROWS = 256
+pytestmark = pytest.mark.usefixtures("small_blocks")
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ import pytest
 import zarr
 
 import daskcluster as dc
-from daskcluster.pipeline import rows as row_blocks
+from daskcluster.io import inputs as row_blocks
 
 ROWS = dc.datasets.make_flower(3000, chunks=3000, random_state=0)[0].compute()
 WEIGHTS = np.random.default_rng(0).uniform(0.5, 2, size=3000)
@@ -52,32 +52,32 @@ KEY = "daskcluster.json"
 #: Estimator -> moment -> (function, the call at which the process dies, what is complete then).
 MOMENTS: dict[str, dict[str, tuple[str, int, list[str]]]] = {
     "USPEC": {
-        "checking": ("pipeline.rows._scan_block", 3, []),
-        "before the key": ("runtime.boundary.atomic_path", 1, []),
-        "key written, not renamed": ("io.zarr._publish", 1, []),
+        "checking": ("pipeline.scan._scan_block", 3, []),
+        "before the key": ("runtime.products.atomic_path", 1, []),
+        "key written, not renamed": ("files.atomic._publish", 1, []),
         "first pass of k-means": ("pipeline.kmeans._lloyd_block", 2, [KEY]),
         "later pass of k-means": ("pipeline.kmeans._lloyd_block", N_BLOCKS + 3, [KEY]),
-        "representatives, not renamed": ("io.zarr._publish", 2, [KEY]),
+        "representatives, not renamed": ("files.atomic._publish", 2, [KEY]),
         "writing the nearest": ("pipeline.neighbors.nearest_block", 4, [KEY, "representatives"]),
-        "nearest, not renamed": ("io.zarr._publish", 3, [KEY, "representatives"]),
+        "nearest, not renamed": ("files.atomic._publish", 3, [KEY, "representatives"]),
         "transfer cut": ("pipeline.cut._small_graph_block", 5, [KEY, "nearest", "representatives"]),
-        "cut, not renamed": ("io.zarr._publish", 4, [KEY, "nearest", "representatives"]),
-        "discretize": ("estimators.uspec.discretize", 1, [KEY, "cut", "nearest", "representatives"]),
-        "centers, not renamed": ("io.zarr._publish", 5, [KEY, "cut", "nearest", "representatives"]),
+        "cut, not renamed": ("files.atomic._publish", 4, [KEY, "nearest", "representatives"]),
+        "discretize": ("pipeline.discretize.discretize", 1, [KEY, "cut", "nearest", "representatives"]),
+        "centers, not renamed": ("files.atomic._publish", 5, [KEY, "cut", "nearest", "representatives"]),
         "writing labels": (
             "pipeline.discretize.assign_block",
             3,
             [KEY, "centers", "cut", "nearest", "representatives"],
         ),
-        "labels, not renamed": ("io.zarr._publish", 6, [KEY, "centers", "cut", "nearest", "representatives"]),
+        "labels, not renamed": ("files.atomic._publish", 6, [KEY, "centers", "cut", "nearest", "representatives"]),
     },
     "KMeans": {
-        "checking": ("pipeline.rows._scan_block", 2, []),
-        "starts": ("estimators.kmeans.center_starts", 1, [KEY]),
-        "starts, not renamed": ("io.zarr._publish", 2, [KEY]),
+        "checking": ("pipeline.scan._scan_block", 2, []),
+        "starts": ("pipeline.kmeans.center_starts", 1, [KEY]),
+        "starts, not renamed": ("files.atomic._publish", 2, [KEY]),
         "a pass": ("pipeline.kmeans._lloyd_block", 4, [KEY, "starts"]),
         "writing labels": ("pipeline.discretize.assign_block", 5, [KEY, "centers", "starts"]),
-        "labels, not renamed": ("io.zarr._publish", 4, [KEY, "centers", "starts"]),
+        "labels, not renamed": ("files.atomic._publish", 4, [KEY, "centers", "starts"]),
     },
 }
 
@@ -187,11 +187,11 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 #: Product -> a function that its stage calls, and nothing else does.
 STAGES = {
-    "representatives": ["estimators.uspec.choose_representatives"],
-    "nearest": ["estimators.uspec.distance_sum"],
-    "cut": ["estimators.uspec.transfer_cut", "pipeline.cut._small_graph_block"],
-    "centers": ["estimators.uspec.discretize", "estimators.kmeans.lloyd_over_blocks"],
-    "starts": ["estimators.kmeans.center_starts"],
+    "representatives": ["pipeline.representatives.choose_representatives"],
+    "nearest": ["pipeline.neighbors.distance_sum"],
+    "cut": ["pipeline.cut.transfer_cut", "pipeline.cut._small_graph_block"],
+    "centers": ["pipeline.discretize.discretize", "pipeline.kmeans.lloyd_over_blocks"],
+    "starts": ["pipeline.kmeans.center_starts"],
     "labels": ["pipeline.discretize.assign_block"],
 }
 
@@ -255,7 +255,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     "estimator": name,
                     "function": function,
                     # What the runs before have finished is not renamed any more.
-                    "calls": 1 if function == "io.zarr._publish" else calls,
+                    "calls": 1 if function == "files.atomic._publish" else calls,
                     "input": "dask" if len(moment) % 2 else "numpy",
                     "scheduler": "threads",
                     "storage": str(folder / f"{name} chain"),

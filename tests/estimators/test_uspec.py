@@ -15,8 +15,8 @@ from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
 import daskcluster as dc
-from daskcluster.pipeline import rows as row_blocks
 
+BLOCK_ROWS = 512
 DIGITS = load_digits()
 SETS = {
     "two_bananas": 2,
@@ -30,13 +30,6 @@ SETS = {
 def make_set(name: str, n_samples: int, chunks: Any = 1500) -> tuple[da.Array, np.ndarray]:
     X, y = getattr(dc.datasets, f"make_{name}")(n_samples, chunks=chunks, random_state=0)
     return X, y.compute()
-
-
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many blocks of 512 rows."""
-    monkeypatch.setattr(row_blocks, "MOST_BLOCK_ROWS", 512)
-    monkeypatch.setattr(row_blocks, "LEAST_BLOCK_ROWS", 64)
 
 
 # -- quality -------------------------------------------------------------------------------------------------

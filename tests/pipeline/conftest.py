@@ -1,16 +1,12 @@
-"""Small canonical blocks, so that a few hundred rows are many of them."""
+"""One task after the other: what these stages do with chunks is a matter of the task graph, not of threads."""
 
 from collections.abc import Iterator
 
 import dask
 import pytest
 
-from daskcluster.pipeline import rows
 
-
-@pytest.fixture(scope="module")
-def small_blocks() -> Iterator[None]:
-    """Canonical blocks of 32 rows, computed one after the other."""
-    with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="synchronous"):
-        patch.setattr(rows, "MOST_BLOCK_ROWS", 32)
+@pytest.fixture(scope="module", autouse=True)
+def _synchronous() -> Iterator[None]:
+    with dask.config.set(scheduler="synchronous"):
         yield

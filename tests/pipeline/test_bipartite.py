@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sparse
 
-from daskcluster.pipeline.bipartite import BipartiteGraph, pack_edges, unpack_edges
+from daskcluster.pipeline.bipartite import BipartiteGraph, linked_rows, n_neighbors_of, pack_edges, unpack_edges
 from tests.reference.affinity import dense
 
 
@@ -36,6 +36,13 @@ def test_packing_keeps_every_bit(n_neighbors):
         assert found.dtype == expected.dtype
         assert found.flags.c_contiguous
         assert not np.shares_memory(found, packed)
+
+
+def test_what_packed_edges_tell():
+    packed = pack_edges(*draw_edges())
+    assert np.flatnonzero(~linked_rows(packed)).tolist() == [4]  # row 6 has lost one edge only
+    assert n_neighbors_of(packed) == 3
+    assert n_neighbors_of(da.from_array(packed, chunks=4)) == 3
 
 
 def test_an_empty_block():

@@ -8,14 +8,15 @@ import pytest
 import scipy.linalg
 from hypothesis import example, given, settings
 
+from daskcluster.io.inputs import check_rows
 from daskcluster.pipeline import cut as cut_module
 from daskcluster.pipeline.bipartite import BipartiteGraph, pack_edges, unpack_edges
 from daskcluster.pipeline.cut import LiftedRows, TransferCut, lift_embedding, transfer_cut
-from daskcluster.pipeline.rows import check_rows
 from tests.reference import cut
 from tests.reference.affinity import dense
 from tests.strategies import chunkings
 
+BLOCK_ROWS = 32
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
 N_ROWS = 100

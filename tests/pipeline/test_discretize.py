@@ -12,16 +12,19 @@ from sklearn.metrics import adjusted_rand_score
 
 import daskcluster as dc
 from daskcluster.errors import FewerClustersWarning
+from daskcluster.io.inputs import check_rows
 from daskcluster.pipeline import discretize as discretize_module
+from daskcluster.pipeline import kmeans as kmeans_module
 from daskcluster.pipeline.affinity import distance_sum, gaussian_affinity, mean_distance
 from daskcluster.pipeline.cut import LiftedRows, transfer_cut
 from daskcluster.pipeline.discretize import assign_block, assign_labels, discretize, warn_fewer
 from daskcluster.pipeline.neighbors import index_representatives, nearest_representatives
-from daskcluster.pipeline.rows import RowForm, check_rows
+from daskcluster.pipeline.rows import RowForm
 from daskcluster.runtime.execution import compute, map_to_objects
 from tests.reference import lloyd, uspec
 from tests.strategies import chunkings
 
+BLOCK_ROWS = 32
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
 N_ROWS = 200
@@ -94,7 +97,7 @@ def test_the_best_of_several_starts_goes_on(monkeypatch):
     """The starts are on the sample; one of them alone goes over all rows."""
     points = np.random.default_rng(1).normal(size=(N_ROWS, 3)).astype(np.float32)
     inertias, passed = [], []
-    in_memory, over_blocks = discretize_module.lloyd_in_memory, discretize_module.lloyd_over_blocks
+    in_memory, over_blocks = kmeans_module.lloyd_in_memory, discretize_module.lloyd_over_blocks
 
     def watch_sample(*arguments, **options):
         found = in_memory(*arguments, **options)
@@ -105,7 +108,7 @@ def test_the_best_of_several_starts_goes_on(monkeypatch):
         passed.append(centers)
         return over_blocks(held, points, centers, **options)
 
-    monkeypatch.setattr(discretize_module, "lloyd_in_memory", watch_sample)
+    monkeypatch.setattr(kmeans_module, "lloyd_in_memory", watch_sample)
     monkeypatch.setattr(discretize_module, "lloyd_over_blocks", watch_passes)
     discretize(blocks_of(points), finite_points, points, 9, n_init=6)
     assert len(inertias) == 6

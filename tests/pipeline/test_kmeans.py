@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
 
+from daskcluster.io.inputs import check_rows
 from daskcluster.kernels.lloyd import assign_rows
 from daskcluster.pipeline import kmeans as kmeans_module
 from daskcluster.pipeline.kmeans import (
@@ -21,11 +22,11 @@ from daskcluster.pipeline.kmeans import (
     parallel_starts,
     sample_size,
 )
-from daskcluster.pipeline.rows import check_rows
-from daskcluster.runtime.execution import FAN_IN
+from daskcluster.runtime.execution import FAN_IN, add_parts
 from tests.reference import lloyd
 from tests.strategies import chunkings
 
+BLOCK_ROWS = 32
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
 N_ROWS = 330  # eleven blocks of 32 rows: the tree has two levels
@@ -242,7 +243,7 @@ def test_how_partial_results_are_combined_is_irrelevant(data):
         if len(parts) == 1:
             return parts[0]
         cut = data.draw(st.integers(1, len(parts) - 1))
-        return kmeans_module._combine_passes([combined(parts[:cut]), combined(parts[cut:])])
+        return add_parts([combined(parts[:cut]), combined(parts[cut:])])
 
     whole = passed(slice(0, 40))
     found = combined([passed(slice(low, high)) for low, high in zip([0, *cuts], [*cuts, 40], strict=True)])
@@ -259,8 +260,8 @@ def test_combining_leaves_the_parts_alone():
         kmeans_module._lloyd_block(X[part], every_row, X[:3], weights[part, None])
         for part in (slice(0, 100), slice(100, 330))
     ]
-    first = deepcopy(kmeans_module._combine_passes(parts))
-    second = kmeans_module._combine_passes(parts)
+    first = deepcopy(add_parts(parts))
+    second = add_parts(parts)
     assert all(np.array_equal(first[key], second[key]) for key in first)
 
 

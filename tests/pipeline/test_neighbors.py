@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from scipy.spatial import cKDTree
 from sklearn.datasets import make_blobs
 
+from daskcluster.io.inputs import check_rows
 from daskcluster.pipeline import neighbors as neighbors_module
 from daskcluster.pipeline.bipartite import unpack_edges
 from daskcluster.pipeline.neighbors import (
@@ -18,10 +19,11 @@ from daskcluster.pipeline.neighbors import (
     nearest_representatives,
     recall,
 )
-from daskcluster.pipeline.rows import RowForm, check_rows
+from daskcluster.pipeline.rows import RowForm
 from tests.reference import neighbors
 from tests.strategies import chunkings
 
+BLOCK_ROWS = 32
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
 N_ROWS = 100

@@ -6,12 +6,15 @@ import pytest
 from hypothesis import example, given, settings
 from sklearn.datasets import make_blobs
 
+from daskcluster.io.inputs import check_rows
 from daskcluster.pipeline import representatives as representatives_module
-from daskcluster.pipeline.representatives import SELECTIONS, PreparedRows, choose_representatives, n_candidates
-from daskcluster.pipeline.rows import RowForm, check_rows, scan
+from daskcluster.pipeline.representatives import SELECTIONS, Represent, choose_representatives
+from daskcluster.pipeline.rows import PreparedRows, RowForm
+from daskcluster.pipeline.scan import scan
 from tests.reference import lloyd
 from tests.strategies import chunkings
 
+BLOCK_ROWS = 32
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
 N_ROWS = 300
@@ -21,7 +24,7 @@ each_selection = pytest.mark.parametrize("selection", ["hybrid", "random", "kmea
 
 def choose(X, n_representatives=12, selection="hybrid", factor=5, missing="raise", unit_length=False, **options):
     rows = check_rows(X, missing)
-    size = n_candidates(selection, n_representatives, factor)
+    size = Represent(n_representatives, selection, factor, 1).n_candidates
     found = scan(rows, size, np.random.default_rng(options.get("seed", 0)), unit_length=unit_length)
     return choose_representatives(rows, found, n_representatives, n_candidates=size, selection=selection, **options)
 
@@ -40,8 +43,8 @@ def test_the_table_of_selections():
 
 def test_candidates_of_the_paper():
     """p' = 10 p for the hybrid selection; a random one draws p."""
-    assert n_candidates("hybrid", 1000, 10) == 10_000
-    assert n_candidates("random", 1000, 10) == 1000
+    assert Represent(1000, "hybrid", 10, 1).n_candidates == 10_000
+    assert Represent(1000, "random", 10, 1).n_candidates == 1000
 
 
 @each_selection

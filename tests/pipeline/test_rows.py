@@ -11,16 +11,10 @@ from dask.callbacks import Callback
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from daskcluster.pipeline import rows as rows_module
-from daskcluster.pipeline.rows import (
-    RowForm,
-    block_rows,
-    check_finite_block,
-    check_rows,
-    check_weights,
-    is_chunked,
-    scan,
-)
+from daskcluster.io.inputs import block_rows, check_column, check_rows, is_chunked
+from daskcluster.pipeline.rows import RowForm, check_finite_block
+from daskcluster.pipeline.scan import scan
+from tests.blocks import blocks_of
 from tests.strategies import chunkings
 
 N_ROWS = 100  # three blocks of 32 rows, and one of 4
@@ -29,6 +23,7 @@ each_chunking = given(lengths=chunkings(N_ROWS))
 single_rows = example(lengths=(1,) * N_ROWS)
 empty_chunks = example(lengths=(0, 5, 0, 0, 91, 4, 0))
 
+BLOCK_ROWS = 32
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
 
@@ -42,6 +37,10 @@ def rng(seed=0):
 
 def rescan(X, sample_size=40, missing="raise", **options):
     return scan(check_rows(X, missing), sample_size, rng(), **options)
+
+
+def check_weights(values, rows):
+    return check_column("sample_weight", values, rows).astype(np.float64)
 
 
 def assert_same_scan(found, expected):
@@ -66,9 +65,9 @@ def assert_same_scan(found, expected):
         (784, "u1", 2**11), (784, "f2", 2**11), (784, "i2", 2**11), (784, "i8", 2**10), (784, ">f4", 2**11),
     ],
 )  # fmt: skip
-def test_block_rows_by_hand(monkeypatch, n_features, dtype, expected):
-    monkeypatch.setattr(rows_module, "MOST_BLOCK_ROWS", 2**17)
-    assert block_rows(n_features, np.dtype(dtype)) == expected
+def test_block_rows_by_hand(n_features, dtype, expected):
+    with blocks_of(2**17):
+        assert block_rows(n_features, np.dtype(dtype)) == expected
 
 
 @each_chunking
@@ -212,8 +211,7 @@ def test_large_stored_chunks_are_read_once(tmp_path):
 def test_rechunking_never_shuffles(client_inprocess):
     """Column chunks that are exchanged all to all would go through the disks of the workers."""
     X = da.zeros((4_000_000, 20), chunks=(10**6, 1), dtype=np.float32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows_module, "MOST_BLOCK_ROWS", 2**17)
+    with blocks_of(2**17):
         layers = check_rows(X).blocks.dask.layers.values()
     assert not [layer for layer in layers if "P2P" in type(layer).__name__]
 
@@ -387,11 +385,10 @@ def test_the_fingerprint_tells_shapes_and_dtypes_apart():
 
 def test_weights_that_do_not_fit_are_refused():
     rows = check_rows(draw())
-    assert check_weights(None, rows) is None
     with pytest.raises(ValueError, match=r"sample_weight\.shape must be \(100,\), got \(99,\)"):
         check_weights(np.ones(99), rows)
-    with pytest.raises(ValueError, match=r"sample_weight\.shape must be \(100,\), got \(100, 1\)"):
-        check_weights(da.ones((100, 1)), rows)
+    with pytest.raises(ValueError, match=r"sample_weight must have one entry a row, .* got shape \(100, 2\)"):
+        check_weights(da.ones((100, 2)), rows)
     with pytest.raises(ValueError, match="sample_weight must hold real numbers"):
         check_weights(np.ones(100, complex), rows)
 

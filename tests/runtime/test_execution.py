@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import daskcluster as dc
+from daskcluster.io import inputs
 from daskcluster.pipeline import kmeans as kmeans_module
-from daskcluster.pipeline import rows as rows_module
 from daskcluster.runtime import execution as execution_module
 from daskcluster.runtime.execution import (
     FAN_IN,
@@ -56,12 +56,6 @@ def read_counter(X, chunk_rows):
         read, chunks=(lengths, (X.shape[1],)), dtype=X.dtype, meta=np.empty((0, 0), X.dtype), name=f"read-{id(reads)}"
     )
     return array, reads
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    """Canonical blocks of 64 rows."""
-    monkeypatch.setattr(rows_module, "MOST_BLOCK_ROWS", 64)
 
 
 @pytest.fixture
@@ -342,12 +336,12 @@ def test_the_index_is_one_task_and_not_part_of_each(blobs):
 
 def test_a_task_graph_for_100_000_blocks_is_a_few_layers():
     n_blocks = 100_000
-    size = rows_module.block_rows(2, np.dtype("f4"))
+    size = inputs.block_rows(2, np.dtype("f4"))
     X = da.zeros((n_blocks * size, 2), chunks=(size, 2), dtype=np.float32)
     model = dc.USPEC(3, n_representatives=50, random_state=0).fit(np.random.default_rng(0).normal(size=(500, 2)))
     labels = model.predict(X)
     assert labels.numblocks == (n_blocks,)
     assert len(labels.dask.layers) <= 8
-    small = reduce_blocks(rows_of, join, rows_module.check_rows(X).blocks, name="dc-join")
+    small = reduce_blocks(rows_of, join, inputs.check_rows(X).blocks, name="dc-join")
     assert len(small.dask.layers) <= 12
     assert len(small.dask) <= 2.5 * n_blocks

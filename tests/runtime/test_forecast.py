@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import dask
 import dask.array as da
@@ -12,23 +13,18 @@ import zarr
 from dask.callbacks import Callback
 
 import daskcluster as dc
-from daskcluster.pipeline import rows as rows_module
+from daskcluster.io.inputs import check_rows, sizes_of
 from daskcluster.runtime.forecast import (
     BASE_BYTES,
+    Cost,
     Plan,
-    StagePlan,
-    holding,
     make_plan,
+    place_products,
     threads_per_worker,
     tree_tasks,
 )
 
 MIB = 2**20
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(rows_module, "MOST_BLOCK_ROWS", 64)
 
 
 def explode(block):
@@ -60,15 +56,16 @@ def test_tasks_of_a_tree(n_blocks, tasks):
 
 
 def test_where_products_are_held():
+    """Each in memory up to the budget; one that is larger goes to the scratch store, and those after it."""
     with dask.config.set({"daskcluster.memory-budget": "1 MiB"}):
-        assert holding(None, MIB) == ("memory", MIB, 0)
-        assert holding(None, MIB + 1) == ("scratch store", 0, MIB + 1)
-        assert holding("store", 5) == ("named store", 0, 5)
+        assert place_products(None, [MIB, 5]) == ("memory", MIB + 5, 0)
+        assert place_products(None, [5, MIB + 1, 7]) == ("scratch store", 5, MIB + 8)
+        assert place_products("store", [5, 6]) == ("named store", 0, 11)
 
 
 def test_a_cluster_holds_products_in_its_workers(client_inprocess):
-    assert holding(None, 1000 * MIB) == ("workers", 1000 * MIB, 0)
-    assert holding("store", 5) == ("named store", 0, 5)
+    assert place_products(None, [600 * MIB, 400 * MIB]) == ("workers", 1000 * MIB, 0)
+    assert place_products("store", [5]) == ("named store", 0, 5)
     assert threads_per_worker() == 2
 
 
@@ -80,20 +77,57 @@ def test_threads_of_the_local_scheduler():
     assert threads_per_worker() == dask.system.CPU_COUNT
 
 
+@dataclass(frozen=True)
+class Priced:
+    """A stage of which only the price is known."""
+
+    title: str
+    price: Cost
+
+    def cost(self, sizes):
+        return self.price
+
+
 def test_stages_are_summed_up():
-    rows = rows_module.check_rows(unreadable(300_000))
-    stages = [StagePlan("first", 1, 10, 100, 0, 7000), StagePlan("second", 3, 5, 30, 8, 9000)]
+    rows = check_rows(unreadable(300_000))
+
+    def plan_of(held, storage=None):
+        first = Cost(passes=1, input_passes=1, tasks=10, read_bytes=100, task_bytes=7000, held=(held,))
+        second = Cost(3, 1, 5, 30, 8, task_bytes=9000, eager_bytes=1000, small_bytes=500)
+        stages = [(Priced("first", first), sizes_of(rows)), (Priced("second", second), sizes_of(rows))]
+        return make_plan("Method", rows, storage, stages)
+
     with dask.config.set({"daskcluster.memory-budget": "1 MiB", "num_workers": 4}):
-        plan = make_plan("Method", rows, None, stages, held_bytes=MIB, input_passes=2, small_bytes=500)
-        beyond = make_plan("Method", rows, None, stages, held_bytes=2 * MIB, input_passes=2, small_bytes=500)
-        named = make_plan("Method", rows, "store", stages, held_bytes=2 * MIB, input_passes=2, small_bytes=500)
+        plan, beyond, named = plan_of(MIB), plan_of(2 * MIB), plan_of(2 * MIB, "store")
     assert (plan.n_samples, plan.n_features, plan.n_blocks, plan.block_rows) == (300_000, 2, 3, 131_072)
     assert (plan.tasks, plan.read_bytes, plan.written_bytes, plan.scratch_bytes) == (15, 130, 0, 0)
     assert (plan.held, plan.threads, plan.input_passes) == ("memory", 4, 2)
-    assert plan.peak_bytes == BASE_BYTES + MIB + 500 + 4 * 9000
+    assert [(stage.name, stage.passes, stage.task_bytes) for stage in plan.stages] == [
+        ("first", 1, 7000),
+        ("second", 3, 9000),
+    ]
+    assert plan.peak_bytes == BASE_BYTES + MIB + 500 + 4 * 9000 + 1000
     assert (beyond.held, beyond.written_bytes, beyond.scratch_bytes) == ("scratch store", 8, 2 * MIB)
-    assert beyond.peak_bytes == BASE_BYTES + 500 + 4 * 9000
+    assert beyond.peak_bytes == BASE_BYTES + 500 + 4 * 9000 + 1000
     assert (named.held, named.written_bytes, named.scratch_bytes) == ("named store", 8, 0)
+
+
+def test_memory_of_large_chunks_is_in_the_plan(tmp_path):
+    """A chunk of all rows is read by one task, as it is stored and decoded, and stays until its blocks are used."""
+    n_bytes = 1_000_000 * 4 * 4
+    arrays = {
+        chunks: zarr.create_array(str(tmp_path / f"{chunks}.zarr"), shape=(1_000_000, 4), chunks=chunks, dtype="f4")
+        for chunks in ((131_072, 4), (1_000_000, 4), (1_000_000, 1))
+    }
+    small, one, columns = (dc.KMeans(3).plan(array).peak_bytes for array in arrays.values())
+    assert one >= small + 2 * n_bytes
+    assert columns >= small + 2 * n_bytes
+    shard = zarr.create_array(
+        str(tmp_path / "shard.zarr"), shape=(1_000_000, 4), chunks=(62_500, 4), shards=(1_000_000, 4), dtype="f4"
+    )
+    assert dc.KMeans(3).plan(shard).peak_bytes < small + n_bytes  # its inner chunks are read
+    blocks = da.zeros((1_000_000, 4), chunks=(131_072, 4), dtype="f4")
+    assert dc.KMeans(3).plan(blocks.compute()).peak_bytes >= dc.KMeans(3).plan(blocks).peak_bytes + n_bytes
 
 
 def test_figures_of_uspec_by_hand():

@@ -1,0 +1,44 @@
+"""What the systems share: checked input, and k-means on the rows of an embedding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskcluster.constraints import Constraints
+from daskcluster.pipeline.kmeans import Centers, center_starts, lloyd_in_memory
+from daskcluster.runtime.seeding import root_seed, stream
+from daskcluster.typing import Seed
+
+#: k-means++ starts, of which the best counts.
+STARTS = 10
+
+
+def checked_affinity(affinity: Any, constraints: Constraints) -> NDArray[np.float64]:
+    """A copy of an affinity matrix, checked against what it has to be and against the constraints."""
+    W = np.array(affinity, np.float64)
+    if W.ndim != 2 or W.shape[0] != W.shape[1]:
+        raise ValueError(f"affinity must be a square matrix (n, n), got shape {W.shape}")
+    bad = ~(np.isfinite(W) & (W >= 0))
+    if bad.any():
+        i, j = np.unravel_index(np.argmax(bad), W.shape)
+        raise ValueError(f"affinity must be finite and not negative, got {W[i, j]} at row {i}, column {j}")
+    if not np.allclose(W, W.T):
+        raise ValueError("affinity must be symmetric")
+    constraints.check_n_rows(len(W), "affinity")
+    return W
+
+
+def cluster_rows(points: NDArray[np.float64], n_clusters: int, random_state: Seed) -> NDArray[np.int32]:
+    """Labels (n,) of the best of `STARTS` k-means clusterings."""
+    seed = root_seed(random_state)
+    best: tuple[Centers, NDArray[np.int32]] | None = None
+    for number in range(STARTS):
+        starts = center_starts(points, n_clusters, stream(seed, "discretize", number))
+        found = lloyd_in_memory(points, starts)
+        if best is None or found[0].inertia < best[0].inertia:
+            best = found
+    assert best is not None
+    return best[1]

@@ -1,0 +1,175 @@
+"""Where the work runs: on the scheduler that the options name, on workers started here, or in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from .failures import InputError
+from .options import PATH, bundled, combined, json_option, overwrite_option, quiet_option
+
+__all__ = ["Cluster", "Job", "job_options"]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The scheduler that a command uses, as its options say."""
+
+    scheduler: str | None
+    scheduler_file: str | None
+    workers: int | None
+    report: str | None
+
+    def __post_init__(self) -> None:
+        """Refuse more than one scheduler."""
+        if sum(choice is not None for choice in (self.scheduler, self.scheduler_file, self.workers)) > 1:
+            raise click.UsageError("give one of --scheduler, --scheduler-file and --workers")
+
+    @contextlib.contextmanager
+    def running(self, *, quiet: bool, overwrite: bool) -> Iterator[None]:
+        """Connect to the scheduler, or start one; disconnect, and end what was started."""
+        import dask
+
+        address = self.scheduler or dask.config.get("scheduler-address", None)
+        if self.report is not None:
+            self._check_report(self.report, bool(address), overwrite)
+        with contextlib.ExitStack() as stack:
+            if self.workers is not None:
+                self._start(stack, self.workers, quiet)
+            elif address or self.scheduler_file:
+                self._connect(stack, address, quiet)
+            if self.report is not None:
+                from distributed import performance_report
+
+                from ..io import atomic_path
+
+                temporary = stack.enter_context(atomic_path(self.report, overwrite=overwrite))
+                stack.enter_context(performance_report(filename=str(temporary)))
+            yield
+
+    def _check_report(self, path: str, has_address: bool, overwrite: bool) -> None:
+        """Refuse a performance report that could not be written in the end."""
+        from ..io import check_output
+
+        if not (has_address or self.scheduler_file or self.workers):
+            raise click.UsageError("--report needs a Dask cluster: add --workers, --scheduler or --scheduler-file")
+        if importlib.util.find_spec("bokeh") is None:
+            raise InputError("--report needs bokeh, which is not installed: pip install bokeh")
+        check_output(path, overwrite=overwrite)
+
+    def _start(self, stack: contextlib.ExitStack, workers: int, quiet: bool) -> None:
+        """Start worker processes on this machine."""
+        import logging
+
+        import dask
+        from dask.system import CPU_COUNT
+
+        # Before distributed is imported, here and in the workers: they log every connection that closes, and every
+        # failure of a task, which this process reports anyway.
+        dask.config.set(logging={"distributed": "error", "distributed.worker": "critical"})
+        from distributed import Client, LocalCluster
+
+        with _interrupts_blocked():
+            cluster = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=max(1, CPU_COUNT // workers),
+                processes=True,
+                dashboard_address="127.0.0.1:0",  # a free port: the usual one may be taken, which warns
+                silence_logs=logging.ERROR,
+            )
+        stack.enter_context(cluster)
+        stack.enter_context(Client(cluster))
+        if not quiet:
+            click.echo(f"{workers} worker processes{_dashboard(cluster)}", err=True)
+
+    def _connect(self, stack: contextlib.ExitStack, address: str | None, quiet: bool) -> None:
+        """Connect to a running scheduler; workers may come later."""
+        from distributed import Client
+
+        if self.scheduler_file is not None and not os.path.exists(self.scheduler_file):
+            raise InputError(f"no scheduler file at {self.scheduler_file!r}; start `dask scheduler --scheduler-file`")
+        where = address or self.scheduler_file
+        try:
+            client = Client(scheduler_file=self.scheduler_file) if self.scheduler_file else Client(address)
+        except OSError as error:
+            raise click.ClickException(f"cannot reach the Dask scheduler at {where}: {error}") from error
+        stack.enter_context(client)
+        if not client.nthreads():
+            click.echo(f"waiting for workers of the Dask scheduler at {where}", err=True)
+            client.wait_for_workers(1)
+        if not quiet:
+            click.echo(f"{len(client.nthreads())} workers of {where}{_dashboard(client)}", err=True)
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Start processes that never see Ctrl-C, which a terminal sends to all: this process ends them in good order.
+
+    They inherit the mask of signals. A Ctrl-C that comes meanwhile takes effect when the block ends.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # started later, with the first process, it would clear the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _dashboard(owner: Any) -> str:
+    """Say where the dashboard of a cluster or client is; without bokeh there is none."""
+    return "" if importlib.util.find_spec("bokeh") is None else f"; dashboard at {owner.dashboard_link}"
+
+
+_cluster_options = combined(
+    click.option("--scheduler", metavar="ADDRESS", help="Run on the Dask scheduler at this address."),
+    click.option("--scheduler-file", type=PATH, help="Run on the Dask scheduler that wrote this file."),
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Start N worker processes on this machine, and end them with the command. By default threads of this "
+        "process do the work, or the scheduler that DASK_SCHEDULER_ADDRESS names.",
+    ),
+    click.option("--report", type=PATH, metavar="FILE.html", help="Write Dask's performance report."),
+    bundled("cluster", Cluster),
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """How a command runs: where, what it says meanwhile, and whether it replaces outputs."""
+
+    cluster: Cluster
+    quiet: bool
+    as_json: bool
+    overwrite: bool = False
+
+    def running(self) -> contextlib.AbstractContextManager[None]:
+        """Have a scheduler for the work of this block."""
+        return self.cluster.running(quiet=self.quiet, overwrite=self.overwrite)
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Show the progress of work that the command itself does."""
+        from ..runtime.progress import Progress
+
+        with Progress(not self.quiet) as progress, progress.stage(name):
+            yield
+
+
+def job_options(*, writes: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options of a `Job`, which the command gets as its argument `job`; they come last in its help."""
+    overwrite = [overwrite_option] if writes else []
+    return combined(_cluster_options, *overwrite, quiet_option, json_option, bundled("job", Job))

@@ -1,0 +1,152 @@
+"""`fit` a model to rows, `predict` labels of others with it, `plan` what a fit will cost."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import click
+
+from .. import __version__
+from .algorithms import ChosenEstimator, estimator_options
+from .cluster import Job, job_options
+from .inputs import open_array, open_rows_for
+from .options import PATH, bundled
+from .outputs import about_estimator, check_outputs, check_picture, draw, write_labels
+from .pairs import Known, constraint_options
+from .report import memory_lines, path_lines, peak_memory, seconds_text, show, size_lines
+from .scale import SCALES, fit_scaler
+
+__all__ = ["FitOutputs", "fit", "fit_and_keep", "plan", "predict"]
+
+
+@dataclass(frozen=True)
+class FitOutputs:
+    """Where to keep what a fit finds."""
+
+    labels: str | None = None
+    model: str | None = None
+    picture: str | None = None
+
+
+@click.command(short_help="Cluster a Zarr array.")
+@click.argument("rows", metavar="X.zarr", type=PATH)
+@estimator_options
+@constraint_options
+@click.option("--labels", type=PATH, metavar="OUT.zarr", help="Store the labels here.")
+@click.option("--model", type=PATH, metavar="M.zarr", help="Store the model here, for `predict`.")
+@click.option("--scale", type=click.Choice(list(SCALES)), help="Scale the features first; part of the model.")
+@click.option("--picture", type=PATH, metavar="FILE.png", help="Draw the first two features, coloured by label.")
+@job_options(writes=True)
+@bundled("outputs", FitOutputs)
+def fit(rows: str, chosen: ChosenEstimator, known: Known, scale: str | None, outputs: FitOutputs, job: Job) -> None:
+    """Cluster the rows of the Zarr array X.zarr.
+
+    Outputs appear when they are complete. An array inside a group is named by its path, group.zarr/X.
+    """
+    if outputs == FitOutputs():
+        raise click.UsageError("nothing would be kept: give --labels, --model or --picture")
+    array = open_array(rows)
+    check_picture(outputs.picture, array)
+    check_outputs(job.overwrite, [rows], **asdict(outputs))
+    estimator = chosen.make(verbose=not job.quiet)
+    constraints = known.constraints(estimator, array.shape[0])
+    with job.running():
+        found = fit_and_keep(estimator, rows, outputs, job, scale=scale, constraints=constraints)
+    result = {"command": "fit", "n_samples": array.shape[0], "n_features": array.shape[1], **found}
+    result |= peak_memory(job.cluster)
+    lines = [("rows", f"{array.shape[0]:,} x {array.shape[1]}"), ("clusters", str(result["n_clusters"]))]
+    lines += [] if result["cluster_sizes"] is None else size_lines(result["cluster_sizes"], estimator)
+    for kind, kept in (result["constraints"] or {}).items():
+        lines.append((f"{kind.replace('_', '-')}s kept", f"{kept['kept']:.2%} of {kept['count']:,}"))
+    lines += [("seconds", seconds_text(result["seconds"])), *memory_lines(result), *path_lines(asdict(outputs))]
+    show(result, job.as_json, f"{type(estimator).__name__} of {rows}", lines)
+
+
+def fit_and_keep(
+    estimator: Any, rows: str, outputs: FitOutputs, job: Job, *, scale: str | None = None, constraints: Any = None
+) -> dict[str, Any]:
+    """Fit an estimator, and store what was asked for: first the model, the smallest, from which all can be made."""
+    from ..io import save_model
+
+    start = time.perf_counter()
+    model = _fit(estimator, rows, job, scale, constraints)
+    about = about_estimator(estimator, scale=scale)
+    if outputs.model is not None:
+        save_model(model, outputs.model, overwrite=job.overwrite)
+    sizes = None if outputs.labels is None else write_labels(estimator.labels_, outputs.labels, about, job)
+    seconds = time.perf_counter() - start
+    labels = outputs.labels or estimator.labels_  # stored labels are read, others are made once more
+    kept = None if constraints is None else _kept(constraints, labels)
+    if outputs.picture is not None:
+        draw(rows, labels, outputs.picture, job)
+    return {
+        "class": about["class"],
+        "parameters": about["parameters"],
+        "n_clusters": int(estimator.n_clusters_),
+        "cluster_sizes": sizes,
+        "constraints": kept,
+        "seconds": seconds,
+        **asdict(outputs),
+    }
+
+
+def _fit(estimator: Any, rows: str, job: Job, scale: str | None, constraints: Any) -> Any:
+    """Fit an estimator, to scaled rows when asked for; return what is to be stored, the scaler included."""
+    model, X = estimator, rows
+    if scale is not None:
+        from sklearn.pipeline import Pipeline
+
+        with job.stage("scale"):
+            scaler, X = fit_scaler(scale, rows, estimator.missing)
+        model = Pipeline([("scale", scaler), ("cluster", estimator)])
+    estimator.fit(X, **({} if constraints is None else {"constraints": constraints}))
+    estimator.set_params(verbose=False)  # progress is this command's matter, not the model's
+    return model
+
+
+def _kept(constraints: Any, labels: Any) -> dict[str, dict[str, Any]]:
+    """Tell which share of the constraints labels keep."""
+    found = constraints.satisfaction(labels)
+    return {
+        "must_link": {"kept": found.must_link, "count": found.n_must_link},
+        "cannot_link": {"kept": found.cannot_link, "count": found.n_cannot_link},
+    }
+
+
+@click.command(short_help="Label new rows with a model.")
+@click.argument("rows", metavar="X.zarr", type=PATH)
+@click.option("--model", type=PATH, metavar="M.zarr", required=True, help="The model that `fit` stored.")
+@click.option("--labels", type=PATH, metavar="OUT.zarr", required=True, help="Store the labels here.")
+@job_options(writes=True)
+def predict(rows: str, model: str, labels: str, job: Job) -> None:
+    """Label the rows of the Zarr array X.zarr with a stored model, scaled as the rows of its fit were."""
+    from ..io import load_model
+
+    n_samples = open_array(rows).shape[0]
+    check_outputs(job.overwrite, [rows, model], labels=labels)
+    estimator = load_model(model)
+    start = time.perf_counter()
+    with job.running():
+        found = estimator.predict(open_rows_for(estimator, rows))
+        sizes = write_labels(found, labels, {"model": model, "version": __version__}, job)
+    seconds = time.perf_counter() - start
+    result = {"command": "predict", "n_samples": n_samples, "cluster_sizes": sizes, "seconds": seconds}
+    result |= {"labels": labels, **peak_memory(job.cluster)}
+    lines = [("rows", f"{n_samples:,}"), *size_lines(sizes, estimator), ("seconds", seconds_text(seconds))]
+    lines += [*memory_lines(result), ("labels", labels)]
+    show(result, job.as_json, f"labels of {rows}", lines)
+
+
+@click.command(short_help="State what a fit will cost.")
+@click.argument("rows", metavar="X.zarr", type=PATH)
+@estimator_options
+@job_options(writes=False)
+def plan(rows: str, chosen: ChosenEstimator, job: Job) -> None:
+    """State passes, tasks, bytes and peak memory of `fit` with the same options, before anything runs."""
+    open_array(rows)  # refused before a scheduler starts
+    with job.running():
+        forecast = chosen.make().plan(rows)
+    click.echo(json.dumps(forecast.to_dict(), allow_nan=False) if job.as_json else str(forecast))

@@ -1,0 +1,145 @@
+"""`info`: what stands under a path."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .inputs import open_array
+from .options import PATH, json_option
+from .report import bytes_text, show
+
+if TYPE_CHECKING:
+    import zarr
+
+__all__ = ["array_lines", "describe_array", "info"]
+
+Lines = list[tuple[str, str]]
+
+
+@click.command(short_help="Describe an array, a model or a store.")
+@click.argument("path", metavar="PATH", type=PATH)
+@json_option
+def info(path: str, as_json: bool) -> None:
+    """Describe what stands under PATH: a Zarr array, a model, a group, or the --storage of a run."""
+    is_storage = os.path.isfile(os.path.join(path, "daskcluster.json"))
+    result, lines = _describe_storage(path) if is_storage else _describe_node(path)
+    show({"path": path, **result}, as_json, f"{result['kind']} {path}", [("kind", result["kind"]), *lines])
+
+
+def _describe_node(path: str) -> tuple[dict[str, Any], Lines]:
+    """Describe an array, a model or another group."""
+    import zarr
+
+    from ..io import model_summary
+
+    node: zarr.Array[Any] | zarr.Group
+    try:
+        node = zarr.open(path, mode="r")
+    except (OSError, ValueError, KeyError):
+        node = open_array(path)  # raises, and says what stands there
+    if isinstance(node, zarr.Array):
+        about = describe_array(node)
+        return {"kind": "array", **about}, array_lines(about)
+    ours = node.attrs.get("daskcluster")
+    if isinstance(ours, Mapping) and ours.get("kind") == "model":
+        about = model_summary(path)
+        return {"kind": "model", **about}, _model_lines(about)
+    attributes, arrays = dict(node.attrs), _describe_arrays(node)
+    lines = [(name, _array_text(about)) for name, about in arrays.items()]
+    return {"kind": "group", "attributes": attributes, "arrays": arrays}, lines + _attribute_lines(attributes)
+
+
+def describe_array(array: zarr.Array[Any]) -> dict[str, Any]:
+    """Describe a Zarr array, as JSON takes it."""
+    return {
+        "shape": list(array.shape),
+        "dtype": str(array.dtype),
+        "chunks": list(array.chunks),
+        "shards": None if array.shards is None else list(array.shards),
+        "bytes": array.nbytes,
+        "bytes_stored": array.nbytes_stored(),
+        "attributes": array.attrs.asdict(),
+    }
+
+
+def array_lines(about: Mapping[str, Any]) -> Lines:
+    """Show what `describe_array` says."""
+    lines = [(name, _shape_text(about[name])) for name in ("shape", "chunks", "shards") if about[name] is not None]
+    lines.insert(1, ("dtype", about["dtype"]))
+    lines.append(("size", f"{bytes_text(about['bytes'])}, stored in {bytes_text(about['bytes_stored'])}"))
+    return lines + _attribute_lines(about["attributes"])
+
+
+def _attribute_lines(attributes: Mapping[str, Any]) -> Lines:
+    return [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in attributes.items()]
+
+
+def _shape_text(lengths: Sequence[int]) -> str:
+    return " x ".join(f"{length:,}" for length in lengths) or "scalar"
+
+
+def _array_text(about: Mapping[str, Any]) -> str:
+    return f"{_shape_text(about['shape'])} {about['dtype']}"
+
+
+def _model_lines(about: Mapping[str, Any]) -> Lines:
+    """Show what `model_summary` says."""
+    steps = [step["$tuple"] for step in about["parameters"].get("steps", [])]
+    parts = [(name, part["$estimator"]) for name, part in steps] or [("class", about)]
+    lines = [("format version", str(about["format_version"]))]
+    for name, part in parts:
+        lines.append((name, part["class"]))
+        lines += _parameter_lines(part["parameters"])
+    lines += [(name, _array_text(array)) for name, array in about["arrays"].items()]
+    lines += [("note", note) for note in about.get("notes", [])]
+    lines.append(("versions", ", ".join(f"{name} {version}" for name, version in about["versions"].items())))
+    return lines
+
+
+def _parameter_lines(parameters: Mapping[str, Any]) -> Lines:
+    return [(f"  {name}", json.dumps(value)) for name, value in parameters.items()]
+
+
+def _describe_storage(path: str) -> tuple[dict[str, Any], Lines]:
+    """Describe a named store: what made it, how far its stages are, and which products it has."""
+    import zarr
+
+    key = json.loads(Path(path, "daskcluster.json").read_text())
+    products = {
+        folder.name: _describe_arrays(zarr.open_group(str(folder), mode="r"))
+        for folder in sorted(Path(path).iterdir())
+        if folder.is_dir() and not folder.name.startswith(".")
+    }
+    lines = [("method", str(key.get("method"))), *_parameter_lines(key.get("parameters", {}))]
+    lines += [_stage_line(stage, products) for stage in key.get("stages", [])]
+    for product, arrays in products.items():
+        lines.append((product, "complete"))
+        lines += [(f"  {name}", _array_text(array)) for name, array in arrays.items()]
+    return {"kind": "storage", **key, "products": products}, lines
+
+
+def _stage_line(stage: Mapping[str, Any], products: Mapping[str, Any]) -> tuple[str, str]:
+    """Say how far a stage of a run is: by the products that it keeps, of which some runs need only a part."""
+    wanted = stage["products"]
+    there = [name for name in wanted if name in products]
+    if not wanted:
+        return (f"stage {stage['title']}", "keeps nothing")
+    shown = ", ".join(there) if len(wanted) <= 4 else ""
+    return (f"stage {stage['title']}", f"{len(there)} of {len(wanted)} products" + (f": {shown}" if shown else ""))
+
+
+def _describe_arrays(group: zarr.Group) -> dict[str, Any]:
+    """Describe the arrays of a group, by their paths inside it."""
+    import zarr
+
+    return {
+        name: {"shape": list(node.shape), "dtype": str(node.dtype), "chunks": list(node.chunks)}
+        for name, node in sorted(group.members(max_depth=None), key=lambda member: member[0])
+        if isinstance(node, zarr.Array)
+    }

@@ -1,0 +1,53 @@
+"""Inputs: here, and nowhere else on the command line, arrays are opened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .failures import InputError
+
+if TYPE_CHECKING:
+    import dask.array as da
+    import zarr
+
+__all__ = ["open_array", "open_labels", "open_rows_for", "open_table"]
+
+
+def open_array(path: str) -> zarr.Array[Any]:
+    """Open an array to look at its shape; raises, and says what stands under the path, when it is none."""
+    from ..io import open_rows
+
+    return open_rows(path)
+
+
+def open_rows_for(estimator: Any, path: str) -> Any:
+    """Return rows as the `predict` of an estimator takes them: by path, or lazy for the steps of a pipeline."""
+    from ..io import open_dask
+
+    return open_dask(path) if hasattr(estimator, "steps") else path
+
+
+def open_labels(path: str) -> Any:
+    """Return labels as the metrics take them; a table of one column, as a csv file gives, is one."""
+    from ..io import open_dask
+
+    array = open_array(path)
+    return open_dask(array)[:, 0] if array.ndim == 2 and array.shape[1] == 1 else path
+
+
+def open_table(path: str) -> da.Array:
+    """Open a table of numbers as lazy float64 blocks.
+
+    The size of a block depends on the number of features only, so that sums, and with them labels, do not depend on
+    the chunks of the store. In float64 they do not depend on the type of the rows either.
+    """
+    import numpy as np
+
+    from ..files import choose_chunk_rows
+    from ..io import open_dask
+
+    stored = open_dask(path)
+    if stored.ndim != 2 or stored.dtype.kind not in "biuf":
+        raise InputError(f"{path!r}: expected a table of numbers, got shape {stored.shape} and dtype {stored.dtype}")
+    n_features = stored.shape[1]
+    return stored.rechunk((choose_chunk_rows(64 * n_features), n_features), method="tasks").astype(np.float64)

@@ -1,0 +1,98 @@
+"""Options: kinds of values, the options that many commands have, and several options handed on as one argument."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]  # generic since click 8.2, and for type checkers only
+else:
+    ParamType = click.ParamType
+
+__all__ = [
+    "COUNT_FROM_1",
+    "PATH",
+    "Count",
+    "ParamType",
+    "bundled",
+    "clusters_option",
+    "combined",
+    "json_option",
+    "overwrite_option",
+    "quiet_option",
+    "seed_option",
+]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+PATH = click.Path(path_type=str)
+COUNT_FROM_1 = click.IntRange(min=1)
+
+
+class Count(ParamType):
+    """A number of rows: 2000000, 2_000_000, 2e6, 2M, 500k."""
+
+    name = "rows"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read the number."""
+        text = str(value)
+        factor = {"k": 10**3, "M": 10**6, "G": 10**9}.get(text[-1:], 1)
+        try:
+            number = float(text[:-1] if factor > 1 else text) * factor
+            if number < 1 or number != int(number):
+                raise ValueError
+        except (ValueError, OverflowError):
+            self.fail(f"{text!r} is not a number of rows, such as 2000000, 2e6 or 2M", param, ctx)
+        return int(number)
+
+
+clusters_option = click.option(
+    "-k", "--clusters", type=COUNT_FROM_1, required=True, metavar="K", help="Number of clusters."
+)
+seed_option = click.option(
+    "--seed", type=int, default=0, show_default=True, help="Equal seeds give equal results, on any scheduler."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, nothing else.")
+quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace existing outputs.")
+
+
+def combined(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Make one decorator of several; options are listed in this order."""
+
+    def decorate(command: Command) -> Command:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+def bundled(argument: str, kind: type[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Hand several options on as one argument.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument that the command gets.
+    kind : type
+        A dataclass. Its fields are named like the options, which stand above this decorator; a field without an
+        option has its default.
+    """
+    names = [field.name for field in dataclasses.fields(kind)]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def wrapped(**options: Any) -> Any:
+            own = {name: options.pop(name) for name in names if name in options}
+            return command(**{argument: kind(**own)}, **options)
+
+        return wrapped
+
+    return decorate

@@ -1,0 +1,82 @@
+"""Outputs: refused before any work is done when they could not be written, and written when it is."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from .cluster import Job
+from .failures import InputError
+
+if TYPE_CHECKING:
+    import zarr
+
+__all__ = ["about_estimator", "check_outputs", "check_picture", "draw", "write_labels", "write_rows"]
+
+
+def check_outputs(overwrite: bool, inputs: Sequence[str] = (), **outputs: str | None) -> None:
+    """Refuse outputs that exist, that are named twice or that are an input, before any work is done."""
+    from ..files import check_output, local_path
+
+    taken = {os.path.abspath(path): "the input" for path in inputs if "://" not in path}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        final = str(local_path(path))
+        if final in taken:
+            raise InputError(f"--{name} {path!r} is {taken[final]}, too")
+        taken[final] = f"--{name}"
+        check_output(path, overwrite=overwrite)
+
+
+def check_picture(path: str | None, rows: zarr.Array[Any]) -> None:
+    """Refuse a picture that could not be drawn in the end."""
+    if path is None:
+        return
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InputError("--picture needs matplotlib, which is not installed: pip install 'daskcluster[plot]'")
+    suffix = Path(path).suffix.lower()
+    if suffix not in ("", ".png", ".pdf", ".svg", ".jpg", ".jpeg"):
+        raise InputError(f"--picture: expected a .png, .pdf, .svg or .jpg file, got {path!r}")
+    if rows.ndim != 2 or rows.shape[1] < 2:
+        raise InputError(f"--picture needs rows with two features or more, got an array {rows.shape}")
+
+
+def about_estimator(estimator: Any, **more: Any) -> dict[str, Any]:
+    """Tell what made an output: class, parameters (and more of them) and version, as JSON takes them."""
+    parameters = estimator.get_params(deep=False)
+    del parameters["verbose"]
+    plain = {name: repr(value) if hasattr(value, "get_params") else value for name, value in parameters.items()}
+    return {"class": type(estimator).__name__, "parameters": plain | more, "version": __version__}
+
+
+def write_rows(kind: str, values: Any, path: str, about: Mapping[str, Any], job: Job) -> None:
+    """Store one value a row, of a kind that the attributes tell."""
+    from ..io import write_array
+
+    with job.stage(f"write {kind}"):
+        attributes = {"daskcluster": {"kind": kind, **about}}
+        write_array(values, path, overwrite=job.overwrite, attributes=attributes)
+
+
+def write_labels(labels: Any, path: str, about: Mapping[str, Any], job: Job) -> dict[str, int]:
+    """Store labels, and count the rows of each."""
+    from ..metrics import count_labels
+
+    write_rows("labels", labels, path, about, job)
+    values, counts = count_labels(path)
+    return {str(label): int(count) for label, count in zip(values.tolist(), counts.tolist(), strict=True)}
+
+
+def draw(rows: Any, labels: Any, path: str, job: Job) -> None:
+    """Save a picture of labels; the file's suffix says in which format."""
+    from ..io import atomic_path
+    from ..plotting import plot_labels
+
+    with job.stage("draw"), atomic_path(path, overwrite=job.overwrite) as temporary:
+        figure: Any = plot_labels(rows, labels).figure
+        figure.savefig(temporary, format=Path(path).suffix.lstrip(".") or "png", dpi=150, bbox_inches="tight")

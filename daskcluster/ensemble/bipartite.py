@@ -1,0 +1,47 @@
+"""Bipartite graph of rows and base clusters -> its transfer cut, where that fits into memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..pipeline.bipartite import BipartiteGraph
+from ..pipeline.cut import Cut, TransferCut
+from ..runtime.forecast import memory_limit
+from ..runtime.stages import Run
+
+__all__ = ["SMALL_BYTES", "EnsembleCut", "cut_bytes"]
+
+#: So many bytes are there; for more the memory is looked at.
+SMALL_BYTES = 2**29
+
+
+@dataclass(frozen=True)
+class EnsembleCut(Cut):
+    """`Cut` of an ensemble's graph, whose right-hand side is as large as the base clusterings make it."""
+
+    def __call__(self, run: Run, graph: BipartiteGraph, found: Any = None) -> TransferCut:
+        """Cut the graph."""
+        check_cut_size(graph.n_right, graph.held.numblocks[0])
+        return super().__call__(run, graph)
+
+
+def check_cut_size(n_base_clusters: int, n_blocks: int) -> None:
+    """Refuse a transfer cut whose small graph does not fit; 8 c**2 bytes a matrix.
+
+    Raises
+    ------
+    MemoryError
+        Naming the bytes.
+    """
+    need = cut_bytes(n_base_clusters, n_blocks)
+    if need > SMALL_BYTES and need > memory_limit() // 2:
+        raise MemoryError(
+            f"the bipartite cut of {n_base_clusters} base clusters needs {need / 2**30:.1f} GiB, more than half of the "
+            f"memory ({memory_limit() / 2**30:.1f} GiB): use fewer or coarser base clusterings, or SEC"
+        )
+
+
+def cut_bytes(n_base_clusters: int, n_blocks: int) -> int:
+    """Peak of the small graphs of a transfer cut: partial results, their sum, and the eigenproblem."""
+    return 8 * n_base_clusters**2 * (min(n_blocks, 10) + 4)

@@ -1,0 +1,257 @@
+"""Any clusterer, m seeds -> base clusterings (n, m), by fitting it m times."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from ..errors import FewerClustersWarning
+from ..io.inputs import Rows
+from ..io.models import can_be_saved, load_model, save_model
+from ..kernels.rows import finite_rows
+from ..pipeline.scan import RowScan
+from ..runtime.execution import compute, map_rows
+from ..runtime.forecast import Cost, Sizes, place_products
+from ..runtime.stages import Run
+from ..validation import check_flag, check_real
+from .members import MakeMembers, Member, Members, label_dtype, like_labels, member_name, member_seeds, takes
+from .row_sample import RowSample, rows_seen
+
+__all__ = ["FittedMembers", "predict_finite"]
+
+
+#: Constrained base clusterings differ from k by so much with ``k_range=None``, as in section 5.3 of
+#: fast_csc_and_secrp_2017: from k - 5 to k + 4.
+FEWER, MORE = 5, 4
+
+
+@dataclass(frozen=True)
+class FittedMembers(MakeMembers):
+    """Base clusterings by fitting clones of a clusterer.
+
+    Attributes
+    ----------
+    base : estimator
+        With `fit_predict`.
+    lazy : bool
+        Whether the clusterer is of this package and takes chunked rows; else it gets the finite ones in memory.
+    sample_rate : float
+        Share of the rows of every block that each base clustering sees, drawn anew for each: the row segmentation of
+        sec_2015, section 5.
+    predict_unsampled : bool
+        Give the other rows the label that the fitted clusterer predicts, not -1.
+    base_cost : callable or None
+        Sizes -> cost of one fit, if the clusterer says.
+    """
+
+    base: Any = None
+    lazy: bool = False
+    sample_rate: float = 1.0
+    predict_unsampled: bool = False
+    base_cost: Callable[[Sizes], Cost] | None = None
+
+    def check(self) -> None:
+        """Refuse a share of rows that is none, and a range for a clusterer without a number of clusters."""
+        super().check()
+        if not 0 < check_real("sample_rate", self.sample_rate, 0.0) <= 1:
+            raise ValueError(f"sample_rate must be above 0 and at most 1, got {self.sample_rate}")
+        check_flag("predict_unsampled", self.predict_unsampled)
+        if self.k_range is not None and not self._numbered:
+            raise ValueError(
+                f"k_range must be None for a base without n_clusters ({type(self.base).__name__}), got {self.k_range!r}"
+            )
+
+    @property
+    def _numbered(self) -> bool:
+        return "n_clusters" in self.base.get_params(deep=False)
+
+    def _asked(self, n_seen: int) -> tuple[int, int] | None:
+        if not self._numbered:
+            return None
+        if self.k_range is None and takes(self.base, "constraints"):
+            k = self.n_clusters
+            return max(min(2, k), k - FEWER), k + MORE
+        return super()._asked(n_seen)
+
+    def __call__(
+        self, run: Run, found: RowScan, guide: Callable[[RowSample | None], dict[str, Any]] | None = None
+    ) -> Members:
+        """Make them.
+
+        Parameters
+        ----------
+        run : Run
+            Products ``base-000-labels`` and so on; what a named store has is not made again. Beside them the models
+            ``base-000``, of clusterers of this package that label new rows.
+        found : RowScan
+        guide : callable, optional
+            RowSample, or None for all rows -> what else the clusterer's fit gets.
+        """
+        seeds = member_seeds(run.seed, self.n_base_clusterings)
+        n_seen = rows_seen(run.rows, self.sample_rate, seeds, found.n_valid)
+        least = self.n_clusters if self._numbered else 1
+        if n_seen < least:
+            raise ValueError(
+                f"sample_rate must leave each base clusterer {least} rows at least, got "
+                f"sample_rate={self.sample_rate}: {n_seen} rows without NaN or infinity, and "
+                f"n_clusters={self.n_clusters}"
+            )
+        k_range, numbers, seeds = self._drawn(n_seen, self._n_labelled(found.n_valid), run.seed)
+        # A model comes before its labels: where they are, it is too.
+        keeps = self.lazy and hasattr(self.base, "predict") and can_be_saved(self.base)
+        members = []
+        for i, (number, seed) in enumerate(zip(numbers, seeds, strict=True)):
+            run.detail(f"{i + 1} of {len(numbers)}")
+            stored = self._stored(run, i, keeps)
+            members.append(stored or self._fit(run, i, number, seed, keeps, guide or unguided))
+        return Members(members, k_range, numbers, seeds)
+
+    def _n_labelled(self, n_valid: int) -> int:
+        """Rows with a label in some base clustering, as many as are likely."""
+        if self.sample_rate >= 1 or self.predict_unsampled:
+            return n_valid
+        return int(n_valid * (1 - (1 - self.sample_rate) ** self.n_base_clusterings))
+
+    def _stored(self, run: Run, i: int, keeps: bool) -> Member | None:
+        name = member_name(i)
+        if not run.products.has(f"{name}-labels"):
+            return None
+        labels, _ = run.products.rows(f"{name}-labels", like_labels(run.rows, 1))
+        if not (keeps and run.products.has(name)):
+            return Member(labels, None)
+        return Member(labels, load_model(run.products.path(name), classes=(type(self.base),)))
+
+    def _fit(self, run: Run, i: int, number: Any, seed: int, keeps: bool, guide: Callable[..., Any]) -> Member:
+        clusterer = _prepared(self.base, number, seed)
+        taken = None if self.sample_rate >= 1 else RowSample(self.sample_rate, seed, run.rows)
+        with warnings.catch_warnings(record=True) as warned:
+            # Whoever fits an ensemble hears once of what its base clusterers say m times.
+            warnings.simplefilter("always", UserWarning)
+            warnings.simplefilter("always", RuntimeWarning)
+            # The number of clusters was drawn, nobody asked for it.
+            warnings.simplefilter("ignore", FewerClustersWarning)
+            labels = _fit_one(run.rows, clusterer, taken, self.lazy, self.predict_unsampled, guide(taken))
+        if keeps and run.products.named:
+            save_model(clusterer, run.products.path(member_name(i)), overwrite=True)
+        held, _ = run.products.rows(f"{member_name(i)}-labels", labels)
+        return Member(held, clusterer if hasattr(clusterer, "predict") else None, warned)
+
+    def cost(self, sizes: Sizes) -> Cost:
+        """M times a fit: of its own stages, which may hold products meanwhile, or on all rows in memory."""
+        m, n = self.n_base_clusterings, sizes.n_samples
+        held = (2 * n,) * m
+        if self.base_cost is None:
+            one = sizes.over_input(0, eager_bytes=3 * sizes.input_bytes)
+            return replace(one * m, written_bytes=2 * m * n, held=held)
+        one = self.base_cost(sizes)
+        _, in_memory, _ = place_products(None, one.held)
+        eager = one.eager_bytes + in_memory + one.small_bytes
+        return replace(one * m, eager_bytes=eager, held=held, small_bytes=one.small_bytes * m)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The labels of each."""
+        return tuple(f"{member_name(i)}-labels" for i in range(self.n_base_clusterings))
+
+
+def unguided(taken: RowSample | None) -> dict[str, Any]:
+    """What a `fit` without constraints gets beside the rows."""
+    return {}
+
+
+def _prepared(base: Any, number: int | None, seed: int) -> Any:
+    clusterer = clone(base)
+    known = clusterer.get_params(deep=False)
+    if number is not None:
+        clusterer.set_params(n_clusters=number)
+    if "random_state" in known:
+        clusterer.set_params(random_state=seed)
+    return clusterer
+
+
+def _fit_one(
+    rows: Rows,
+    clusterer: Any,
+    taken: RowSample | None,
+    lazy: bool,
+    predict_unsampled: bool,
+    fit_parameters: dict[str, Any],
+) -> da.Array:
+    """Fit one clusterer; its labels (n,), lazy, of the smallest integer dtype that holds them."""
+    blocks = rows.blocks if taken is None else taken.take(rows.blocks)
+    predicted = predict_unsampled and taken is not None
+    if lazy:
+        clusterer.fit(blocks, **fit_parameters)
+        labels = clusterer.predict(rows.blocks) if predicted else clusterer.labels_
+        labels = labels.astype(label_dtype(clusterer.n_clusters_))
+        del clusterer.labels_
+    else:
+        found = _fit_in_memory(blocks, clusterer, fit_parameters)
+        if predicted:
+            # A clusterer may predict labels that its own rows did not get.
+            dtype = np.promote_types(found.dtype, np.int32)
+            labels = map_rows(
+                predict_finite,
+                rows.blocks,
+                name="dc-predict",
+                columns=None,
+                dtype=dtype,
+                clusterer=clusterer,
+                as_dtype=dtype,
+            )
+        else:
+            labels = da.from_array(found, name=False)
+    if taken is None or predicted:
+        return labels.rechunk((rows.blocks.chunks[0],))
+    return taken.spread(labels)
+
+
+def _fit_in_memory(blocks: da.Array, clusterer: Any, fit_parameters: dict[str, Any]) -> NDArray[np.signedinteger[Any]]:
+    raw = np.asarray(compute(blocks)[0])
+    finite = finite_rows(raw)
+    inside = raw if finite is None else raw[finite]
+    if finite is not None and fit_parameters:
+        raise ValueError(
+            f"constraints name rows of the whole, but {type(clusterer).__name__} gets only the {len(inside)} of "
+            f"{len(raw)} rows without NaN or infinity"
+        )
+    found = _checked_labels(clusterer.fit_predict(inside, **fit_parameters), len(inside), clusterer)
+    labels = np.full(len(raw), -1, label_dtype(int(found.max(initial=0)) + 1))
+    labels[slice(None) if finite is None else finite] = found
+    return labels
+
+
+def _checked_labels(found: Any, n_rows: int, clusterer: Any) -> NDArray[np.int64]:
+    """Labels as a clusterer of another package gives them, as int64; -1 for all negative ones."""
+    found = np.asarray(found)
+    if found.shape != (n_rows,) or found.dtype.kind not in "iub":
+        raise TypeError(
+            f"base must give one whole number a row, got shape {found.shape} and dtype {found.dtype} "
+            f"from {type(clusterer).__name__} for {n_rows} rows"
+        )
+    if found.dtype == np.uint64 and n_rows and found.max() >= 2**63:
+        raise ValueError(f"base must give labels below 2**63, got {found.max()} from {type(clusterer).__name__}")
+    return np.maximum(found.astype(np.int64), -1)
+
+
+def predict_finite(block: NDArray[Any], clusterer: Any, as_dtype: Any = np.int64) -> NDArray[np.signedinteger[Any]]:
+    """Labels of a raw block by a clusterer that takes finite rows in memory; -1 for the others."""
+    finite = finite_rows(block)
+    labels = np.full(len(block), -1, as_dtype)
+    inside = block if finite is None else block[finite]
+    if len(inside):
+        found = _checked_labels(clusterer.predict(inside), len(inside), clusterer)
+        if found.max() > np.iinfo(as_dtype).max:
+            raise ValueError(
+                f"base must predict labels like those that it gave in fit, got {found.max()} from "
+                f"{type(clusterer).__name__}"
+            )
+        labels[slice(None) if finite is None else finite] = found
+    return labels

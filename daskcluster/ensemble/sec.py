@@ -1,0 +1,251 @@
+"""Base clusterings -> spectral ensemble clustering: its starts on a sample, then Lloyd passes over all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import attrgetter, itemgetter
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.lloyd import sqdist_to_centers
+from ..pipeline.cut import LiftedRows, transfer_cut
+from ..pipeline.kmeans import center_starts, lloyd_in_memory, lloyd_over_blocks, sample_size
+from ..pipeline.rows import scatter_rows
+from ..runtime.execution import FAN_IN, beside, compute
+from ..runtime.forecast import Cost, Sizes, memory_limit
+from ..runtime.seeding import stream
+from ..runtime.stages import Run, Stage
+from ..validation import check_integer, check_real
+from .bipartite import SMALL_BYTES, cut_bytes
+from .incidence import Coded, LabelBook, incidence_graph, row_weights
+from .projection import ProjectedRows, projection_matrix, strips_of
+from .weighted_kmeans import (
+    IncidenceCenters,
+    exchange_sample,
+    lloyd_incidence,
+    lloyd_sample,
+    partition_centers,
+    partition_objective,
+    start_rows,
+)
+
+__all__ = ["SECPasses", "SECStarts", "mean_weight", "projected_distances", "projection_of"]
+
+#: Partitions of the bipartite cut among the starts.
+CUT_STARTS = 5
+#: Starts that go through exchanges of single rows.
+EXCHANGED = 5
+#: Which starts these are is plain before they have come to rest: when a pass gains no more than this share.
+START_TOL = 1e-3
+#: Passes over all rows that a forecast assumes.
+LIKELY_ITER = 10
+
+
+def mean_weight(coded: Coded) -> float:
+    """Mean of the rows' weights, the row sums of the co-association matrix."""
+    return float((coded.book.sizes.astype(np.float64) ** 2).sum()) / coded.n_labelled
+
+
+@dataclass(frozen=True)
+class SECStarts(Stage):
+    """Where the passes start: the best of k-means++ and the bipartite cut on a sample.
+
+    Attributes
+    ----------
+    n_clusters : int
+    n_components : int or None
+        Of the random projections.
+    max_iter, n_init : int
+    """
+
+    title = "starts"
+    n_clusters: int
+    n_components: int | None
+    max_iter: int
+    n_init: int
+
+    def check(self) -> None:
+        """Refuse counts below 1."""
+        if self.n_components is not None:
+            check_integer("n_components", self.n_components, 1)
+        check_integer("n_init", self.n_init, 1)
+        check_integer("max_iter", self.max_iter, 1)
+
+    def __call__(self, run: Run, coded: Coded) -> tuple[NDArray[np.float64], int]:
+        """Centres (k', c) or (k', rd), and the number of the projection in which they are."""
+        best = run.products.small("starts", lambda: self._find(coded, run.seed))
+        return np.asarray(best["centers"]), int(best.get("number", 0))
+
+    def _find(self, coded: Coded, seed: int) -> dict[str, Any]:
+        k, book = self.n_clusters, coded.book
+        sample = coded.draw(start_size(k, coded.n_labelled), stream(seed, "consensus sample"))
+        cuts = self._cut_partitions(sample, book, seed)
+        starts: list[tuple[int, NDArray[np.int32] | None]] = [(number, None) for number in range(self.n_init)]
+        starts += [(self.n_init + number, cut) for number, cut in enumerate(cuts)]
+        shared = {"sample": sample, "book": book, "n_clusters": k, "seed": seed, "max_iter": self.max_iter}
+        if self.n_components is not None:
+            unit = mean_weight(coded)
+            weights = compute(row_weights(da.from_array(sample, name=False), book, unit))[0]
+            shared |= {"weights": weights, "mean_weight": unit, "n_components": self.n_components}
+            return min(beside(run_projected, "dc-start", starts, **shared), key=itemgetter("objective"))
+        runs = beside(run_start, "dc-start", starts, **shared)
+        best = sorted(runs, key=attrgetter("objective"))[:EXCHANGED]
+        better = beside(run_exchanges, "dc-exchange", [(run,) for run in best], **shared)
+        return {"centers": min(better, key=attrgetter("objective")).centers}
+
+    def _cut_partitions(self, sample: NDArray[Any], book: LabelBook, seed: int) -> list[NDArray[np.int32]]:
+        """Bipartite cuts of the sample, as labels; none where the cut would not fit into memory."""
+        need = cut_bytes(book.n_base_clusters, 1)
+        if need > SMALL_BYTES and need > memory_limit() // 4:
+            return []
+        graph = incidence_graph(da.from_array(sample, chunks=sample.shape, name=False), book)
+        cut = transfer_cut(graph, self.n_clusters)
+        points, _ = LiftedRows(graph.edges_of, cut.vectors)(sample)
+        rngs = [stream(seed, "cut starts", number) for number in range(CUT_STARTS)]
+        starts = [center_starts(points, self.n_clusters, rng) for rng in rngs]
+        return [lloyd_in_memory(points, start, max_iter=self.max_iter)[1] for start in starts]
+
+    def cost(self, sizes: Sizes) -> Cost:
+        """One pass for the sample; then starts run beside each other on it, after its bipartite cut."""
+        drawn = start_size(self.n_clusters, sizes.n_samples)
+        tables = 8 * sizes.n_right * 3 * (width_of(self.n_clusters, self.n_components) + 8)
+        row = sizes.held_bytes + 8 * width_of(self.n_clusters, self.n_components) + 40
+        return sizes.over_held(
+            drawn * row + tables, eager_bytes=cut_bytes(sizes.n_right, 1) // 2 + drawn * sizes.held_bytes * 2
+        )
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The starts."""
+        return ("starts",)
+
+
+def width_of(n_clusters: int, n_components: int | None) -> int:
+    """Columns of a row while it is compared: the clusters, or the components of a projection."""
+    return n_clusters + 8 if n_components is None else n_components + n_clusters
+
+
+@dataclass(frozen=True)
+class SECPasses(Stage):
+    """Lloyd passes over all rows, without or in a projection.
+
+    Attributes
+    ----------
+    n_clusters : int
+    n_components : int or None
+    max_iter : int
+    tol : float
+    """
+
+    title = "Lloyd passes"
+    n_clusters: int
+    n_components: int | None
+    max_iter: int
+    tol: float
+
+    def check(self) -> None:
+        """Refuse a negative tolerance."""
+        check_real("tol", self.tol, 0.0)
+
+    def __call__(
+        self, run: Run, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]
+    ) -> dict[str, Any]:
+        """``centers``, ``history`` and ``n_iter``; `matrix` is the projection (c, rd)."""
+        find = self._find if self.n_components is None else self._find_projected
+        return run.products.small("consensus", lambda: find(coded, starts, matrix))
+
+    def _find(self, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]) -> dict[str, Any]:
+        found = lloyd_incidence(coded.codes, coded.book, starts, max_iter=self.max_iter, tol=self.tol)
+        return {"centers": found.centers, "history": found.history, "n_iter": len(found.history)}
+
+    def _find_projected(self, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]) -> dict[str, Any]:
+        unit = mean_weight(coded)
+        weights = row_weights(coded.codes, coded.book, unit)
+        points = ProjectedRows(coded.book, matrix, unit)
+        limit = self.tol * float((starts**2).sum(axis=1).mean())
+        found = lloyd_over_blocks(coded.codes, points, starts, weights, max_iter=self.max_iter, limit=limit)
+        return {"centers": found.centers, "history": np.array([found.inertia / unit]), "n_iter": found.n_iter}
+
+    def cost(self, sizes: Sizes) -> Cost:
+        """`LIKELY_ITER` passes over the codes; a task has sums of c k numbers, and combines some of them."""
+        width = width_of(self.n_clusters, self.n_components)
+        tables = 8 * sizes.n_right * (width + 8)
+        task = sizes.block_rows * 16 + sizes.tile_rows * 12 * width + (FAN_IN + 2) * tables
+        return sizes.over_held(task, times=LIKELY_ITER, small_bytes=3 * tables)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Centres and history."""
+        return ("consensus",)
+
+
+def start_size(n_clusters: int, n_labelled: int) -> int:
+    """Rows of the sample on which the starts are chosen: all of them up to twice as many as a sample has."""
+    drawn = sample_size(n_clusters)
+    return n_labelled if n_labelled <= 2 * drawn else drawn
+
+
+def projection_of(book: LabelBook, n_components: int, seed: int, number: int) -> NDArray[np.float32]:
+    """The random projection (c, rd) of this number."""
+    return projection_matrix(book.n_base_clusters, strips_of(n_components), stream(seed, "projection", number))
+
+
+def run_projected(
+    number: int,
+    cut: NDArray[np.int32] | None,
+    sample: NDArray[Any],
+    book: LabelBook,
+    n_clusters: int,
+    seed: int,
+    max_iter: int,
+    weights: NDArray[np.float64],
+    mean_weight: float,
+    n_components: int,
+) -> dict[str, Any]:
+    """As `run_start`, in the projection of this number; its centres there, and the objective without projection."""
+    points, _ = ProjectedRows(book, projection_of(book, n_components, seed, number), mean_weight)(sample)
+    if cut is None:
+        starts = center_starts(points, n_clusters, stream(seed, "starts", number), weights)
+    else:
+        starts = np.zeros((int(cut.max()) + 1, points.shape[1]))
+        np.add.at(starts, cut, points * weights[:, None])
+        starts /= np.bincount(cut, weights)[:, None]
+    run, labels = lloyd_in_memory(points, starts, weights, max_iter=max_iter)
+    objective = partition_objective(sample, book, labels, len(run.centers))
+    return {"objective": objective, "number": number, "centers": run.centers}
+
+
+def run_start(
+    number: int,
+    cut: NDArray[np.int32] | None,
+    sample: NDArray[Any],
+    book: LabelBook,
+    n_clusters: int,
+    seed: int,
+    max_iter: int,
+) -> IncidenceCenters:
+    """Lloyd's iteration on a sample of codes from the k-means++ start of this number, or else from a partition."""
+    if cut is None:
+        centers = start_rows(sample, book, n_clusters, stream(seed, "starts", number))
+    else:
+        centers = partition_centers(sample, book, cut, int(cut.max()) + 1)
+    return lloyd_sample(sample, book, centers, max_iter=max_iter, tol=START_TOL)
+
+
+def run_exchanges(
+    run: IncidenceCenters, sample: NDArray[Any], book: LabelBook, n_clusters: int, seed: int, max_iter: int
+) -> IncidenceCenters:
+    """Exchanges on a sample of codes from where a run of Lloyd's iteration ended."""
+    return exchange_sample(sample, book, run.centers, max_iter=max_iter)
+
+
+def projected_distances(
+    codes: NDArray[Any], points: ProjectedRows, centers: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Euclidean distances of the projected rows of a block of codes to the centres; NaN for rows without labels."""
+    values, rows = points(codes)
+    distances = np.sqrt(sqdist_to_centers(values, centers)) / points.mean_weight
+    return scatter_rows(distances, rows, len(codes), np.nan)

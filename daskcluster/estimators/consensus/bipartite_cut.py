@@ -1,0 +1,139 @@
+"""BipartiteCut: consensus by the transfer cut of rows against base clusters."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...ensemble.agreement import Rule, lifted_rule
+from ...ensemble.bipartite import EnsembleCut
+from ...ensemble.incidence import Coded
+from ...pipeline.discretize import Discretize
+from ...pipeline.kmeans import sample_size
+from ...runtime.seeding import stream
+from ...runtime.stages import Run
+from ...typing import ArrayInput, PathInput, Seed
+from .base import Consensus
+
+__all__ = ["BipartiteCut"]
+
+
+class BipartiteCut(Consensus):
+    """Consensus by the transfer cut of the bipartite graph of rows and base clusters.
+
+    Each row is linked to the base clusters that hold it, and the graph is cut by the first k eigenvectors of a (c, c)
+    problem, as in `USPEC`. The consensus of U-SENC.
+
+    Parameters
+    ----------
+    n_clusters : int
+        k.
+    n_init : int
+        k-means++ starts of the discretisation.
+    max_iter : int
+        Lloyd passes of the discretisation, at most.
+    random_state : int, numpy RandomState or Generator, or None
+    storage : path, optional
+        Named store for the products of the stages: a killed run continues there. See `USPEC`.
+    verbose : bool
+        Show the progress of the stages on stderr.
+
+    Attributes
+    ----------
+    labels_ : (n,) int32
+        NumPy for NumPy; a lazy dask array for chunked input. Clusters are numbered by their first row; -1 for rows
+        without labels.
+    agreement_ : (n,) float32
+        For each row the mean, over the base clusterings that label it, of the share of its base cluster that lies in
+        its consensus cluster: 1 where all base clusters of the row belong to one cluster. NaN for rows without labels.
+    n_clusters_ : int
+        k, or fewer (with a `FewerClustersWarning`) when the base clusterings do not tell more apart.
+    eigenvalues_ : (q,) float64
+        The first eigenvalues of the normalized cut, ascending from 0.
+    cluster_centers_ : (n_clusters_, q) float64
+        Centres in the embedding.
+    base_cluster_sizes_ : (c,) int64
+        Rows of each base cluster, those of the first base clustering first.
+    n_iter_ : int
+        Lloyd passes over all rows.
+    n_features_in_ : int
+        m.
+
+    Raises
+    ------
+    ValueError
+        In `fit`: if a parameter is not acceptable, or a label is no whole number >= -1 (its place is named).
+    MemoryError
+        If the (c, c) problem does not fit into memory.
+
+    Notes
+    -----
+    Section 3.2.2 of uspec_usenc_2019, eq. (16) to (19), then the cut of section 3.1.3. A missing label is a missing
+    edge. Departures are those of the stages: `transfer_cut`, `discretize`. Labels are bit-equal for any chunking, dtype
+    of the labels, scheduler, number of workers and BLAS threads.
+
+    Examples
+    --------
+    >>> import daskcluster as dc, numpy as np
+    >>> base = np.array([[0, 5, 7], [0, 5, 7], [0, 5, -1], [3, 8, 7], [3, 8, 2], [3, 8, 2]])
+    >>> model = dc.BipartiteCut(n_clusters=2, random_state=0).fit(base)
+    >>> model.labels_
+    array([0, 0, 0, 1, 1, 1], dtype=int32)
+    >>> model.agreement_.round(2)
+    array([0.89, 0.89, 1.  , 0.78, 1.  , 1.  ], dtype=float32)
+    """
+
+    _points_dtype = np.float32
+    _fitted_names = (*Consensus._book_names, "eigenvalues_", "cluster_centers_", "n_iter_", "_vectors")
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_init: int = 10,
+        max_iter: int = 100,
+        random_state: Seed = None,
+        storage: PathInput | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.storage = storage
+        self.verbose = verbose
+
+    def _solving(self) -> tuple[EnsembleCut, Discretize]:
+        return (
+            EnsembleCut(self.n_clusters, "consensus-cut"),
+            Discretize(self.n_clusters, self.n_init, self.max_iter, "consensus"),
+        )
+
+    def _solve(self, run: Run, coded: Coded) -> None:
+        cutting, discretizing = self._solving()
+        cut = run(cutting, coded.graph)
+        draw = partial(coded.draw, sample_size(self.n_clusters), stream(run.seed, "consensus sample"))
+        centers = run(discretizing, coded.codes, cut.points(coded.graph), draw)
+        self.eigenvalues_, self._vectors = cut.eigenvalues, cut.vectors
+        self.cluster_centers_ = centers.centers
+        self.n_clusters_ = len(centers.centers)
+        self.n_iter_ = centers.n_iter
+
+    def _rule(self) -> Rule:
+        return lifted_rule(self._book, self._vectors, self.cluster_centers_)
+
+    def transform(self, X: ArrayInput) -> Any:
+        """Embed rows by their base clusterings.
+
+        Parameters
+        ----------
+        X : NumPy array, dask array, zarr.Array or path, (n, m)
+
+        Returns
+        -------
+        (n, q) float32
+            Rows of unit length, q eigenvectors (`eigenvalues_`); NaN for rows without labels.
+        """
+        return super().transform(X)

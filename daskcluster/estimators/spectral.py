@@ -1,0 +1,164 @@
+"""What USPEC and FastCSC share: rows linked to representatives, a cut of that graph, k-means in its embedding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from ..pipeline.cut import Cut
+from ..pipeline.discretize import Discretize, assign_labels, warn_fewer
+from ..pipeline.model import SpectralModel
+from ..pipeline.neighbors import Link
+from ..pipeline.outputs import Label
+from ..pipeline.representatives import Represent
+from ..pipeline.rows import RowForm
+from ..pipeline.scan import Scan
+from ..runtime.forecast import Sizes
+from ..runtime.stages import Stage, StageList
+from ..typing import ArrayInput
+from .base import RowClusterer
+
+__all__ = ["SpectralClusterer", "SpectralStages"]
+
+
+@dataclass(frozen=True)
+class SpectralStages(StageList):
+    """The stages of a spectral fit.
+
+    A method is made by exchanging one of them for another that takes the same results and gives the same kind. `cut`
+    is a stage of the graph and the scan that gives a `TransferCut`.
+    """
+
+    scan: Scan
+    represent: Represent
+    link: Link
+    cut: Cut | Stage
+    discretize: Discretize
+    label: Label
+
+
+class SpectralClusterer(RowClusterer):
+    """Base of the spectral estimators. A subclass gives its parameters and `_stages`."""
+
+    _points_dtype = np.float32
+    _fitted_names = (
+        "representatives_",
+        "bandwidth_",
+        "eigenvalues_",
+        "cluster_centers_",
+        "n_clusters_",
+        "n_iter_",
+        "neighborhood_size_",
+        "_vectors",
+        "_shift",
+        "_scale",
+        "_seed",
+    )
+    n_representatives: int
+    n_neighbors: int
+    selection: str
+    neighbors: str
+    candidate_factor: int
+    neighbor_factor: int
+    metric: str
+    n_init: int
+    max_iter: int
+
+    def _stages(self) -> SpectralStages:
+        raise NotImplementedError
+
+    def _common_stages(self) -> tuple[Represent, Link, Label]:
+        """The stages that follow from the parameters which all spectral estimators have; the first is checked."""
+        represent = Represent(self.n_representatives, self.selection, self.candidate_factor, self.max_iter).checked()
+        link = Link(self.n_neighbors, self.neighbors, self.neighbor_factor)
+        return represent, link, Label(task_row_bytes=8 * self.n_clusters)
+
+    def _fit(self, X: ArrayInput, *given: Any) -> Self:
+        """Fit in stages; `given` goes to the first one."""
+        with self._run(X) as run:
+            s = self._stages()
+            found = run(s.scan, *given)
+            representatives = run(s.represent, found)
+            linked = run(s.link, representatives, found)
+            cut = run(s.cut, linked.graph, found)
+            draw = partial(linked.edges_of, found.sample)
+            centers = run(s.discretize, linked.nearest, cut.points(linked.graph), draw)
+            self._take(
+                SpectralModel(
+                    representatives=representatives,
+                    neighborhood=linked.neighborhood,
+                    n_neighbors=linked.n_neighbors,
+                    bandwidth=linked.bandwidth,
+                    vectors=cut.vectors,
+                    eigenvalues=cut.eigenvalues,
+                    centers=centers.centers,
+                    form=found.form,
+                    seed=run.seed,
+                    n_iter=centers.n_iter,
+                )
+            )
+            lazy = assign_labels(linked.nearest, self._model.points, self.cluster_centers_)
+            self.labels_ = run(s.label, {"labels": lazy}, self._again(run.rows))["labels"]
+        if self.n_clusters_ < self.n_clusters:
+            warn_fewer(self, self.n_clusters_, self.n_clusters)
+        return self
+
+    def _take(self, model: SpectralModel) -> Self:
+        """Take a model as the fitted one."""
+        self.representatives_ = model.representatives
+        self.neighborhood_size_ = model.neighborhood
+        self.bandwidth_ = model.bandwidth / model.form.scale
+        self.eigenvalues_ = model.eigenvalues
+        self.cluster_centers_ = model.centers
+        self.n_clusters_ = len(model.centers)
+        self.n_iter_ = model.n_iter
+        self.n_features_in_ = model.representatives.shape[1]
+        self._vectors, self._seed = model.vectors, model.seed
+        self._shift, self._scale = model.form.shift, model.form.scale
+        return self
+
+    @property
+    def _model(self) -> SpectralModel:
+        """The model, from the fitted attributes."""
+        return SpectralModel(
+            representatives=self.representatives_,
+            neighborhood=self.neighborhood_size_,
+            n_neighbors=min(self.n_neighbors, len(self.representatives_)),
+            bandwidth=self.bandwidth_ * self._scale,
+            vectors=self._vectors,
+            eigenvalues=self.eigenvalues_,
+            centers=self.cluster_centers_,
+            form=RowForm(self._shift, self._scale, self.metric == "cosine"),
+            seed=self._seed,
+            n_iter=self.n_iter_,
+        )
+
+    def _sizes(self, sizes: Sizes) -> Sizes:
+        p = min(self.n_representatives, sizes.n_samples)
+        n_neighbors = min(self.n_neighbors, p)
+        return sizes.with_graph(p, n_neighbors, 8 * n_neighbors)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._vectors.shape[1])
+
+    def _block_function(self, what: str, dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:
+        return self._model.block_function(what, dtype)
+
+    def transform(self, X: ArrayInput) -> Any:
+        """Embed rows: the space in which they are clustered.
+
+        Parameters
+        ----------
+        X : NumPy array, dask array, zarr.Array or path, (n, d)
+
+        Returns
+        -------
+        (n, q) float32
+            Rows of unit length, q eigenvectors (`eigenvalues_`); NumPy for NumPy, a lazy dask array for chunked input;
+            NaN for missing rows.
+        """
+        return super().transform(X)

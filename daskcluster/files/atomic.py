@@ -1,0 +1,211 @@
+"""Outputs that appear under their names only when they are complete.
+
+A run that dies must not leave something that looks like a result, so every output grows under a hidden name beside
+its own and is renamed when it is complete (`atomic_path`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import re
+import shutil
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from ..typing import PathInput
+from .arrays import has_zarr_metadata
+
+__all__ = ["atomic_path", "check_output", "local_path"]
+
+# A partial output of another machine counts as abandoned when nothing in it changed for so long. (On this
+# machine the process is looked up.)
+ABANDONED_SECONDS = 3600.0
+
+# Partial outputs that this process is writing now.
+_active: set[Path] = set()
+
+
+def local_path(path: PathInput) -> Path:
+    """Return an output's absolute path on this file system.
+
+    Raises
+    ------
+    ValueError
+        If `path` is a URL other than ``file://``: a rename is what makes an output appear complete, and
+        object stores have none.
+    """
+    name = os.fspath(path)
+    if "://" in name:
+        url = urlsplit(name)
+        if url.scheme != "file":
+            raise ValueError(f"outputs need a path on a file system (it may be a shared one), got {name!r}")
+        name = unquote(url.path)
+    return Path(os.path.abspath(name))
+
+
+def check_output(path: PathInput, *, overwrite: bool = False) -> Path:
+    """Refuse an output that could not be written in the end, before any work is done for it.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The output to be.
+    overwrite : bool
+        Whether an existing Zarr array, Zarr group, file or empty folder may be replaced. Other folders never
+        are.
+
+    Returns
+    -------
+    Path
+        The absolute path.
+
+    Raises
+    ------
+    FileExistsError
+        If the path exists and may not be replaced.
+    NotADirectoryError, PermissionError
+        If it cannot be created where it is.
+    """
+    final = local_path(path)
+    if os.path.lexists(final):
+        if not overwrite:
+            raise FileExistsError(f"{os.fspath(path)!r} exists; pass overwrite=True to replace it")
+        if final.is_dir() and not has_zarr_metadata(final) and any(final.iterdir()):
+            raise FileExistsError(f"{os.fspath(path)!r} is a folder that is no Zarr store; it is not replaced")
+    parent = final.parent
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir():
+        raise NotADirectoryError(f"cannot create {os.fspath(path)!r}: {str(parent)!r} is not a folder")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"cannot create {os.fspath(path)!r}: {str(parent)!r} is not writable")
+    return final
+
+
+@contextlib.contextmanager
+def atomic_path(path: PathInput, *, overwrite: bool = False) -> Iterator[Path]:
+    """Write a file, an array or a group that appears under its name only when it is complete.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The final path; missing parent folders are made.
+    overwrite : bool
+        Replace what exists there, as in `check_output`. The old one stays until the new one is complete.
+
+    Yields
+    ------
+    Path
+        A hidden sibling, ``.NAME.partial-...``, that does not exist yet: create the file or folder there. It
+        becomes `path` when the block ends, and is removed when the block raises.
+
+    Raises
+    ------
+    FileExistsError
+        Before the block runs, or after it when another process made `path` meanwhile.
+
+    Notes
+    -----
+    A killed process leaves only the hidden sibling, which the next `atomic_path` of the same target removes
+    unless its process still runs (or, on another machine, wrote within the last hour). Killed in the instant
+    between the two renames of an overwrite, the old output is put back by the next call.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with atomic_path(f"{folder}/note.txt") as temporary:
+    ...     _ = temporary.write_text("complete")
+    ...     print(os.path.exists(f"{folder}/note.txt"))
+    False
+    >>> print(Path(f"{folder}/note.txt").read_text())
+    complete
+    """
+    final = local_path(path)
+    _recover(final)
+    check_output(path, overwrite=overwrite)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _hidden_sibling(final, "partial")
+    _active.add(temporary)
+    try:
+        yield temporary
+        if not os.path.lexists(temporary):
+            raise FileNotFoundError(f"nothing was written for {os.fspath(path)!r}")
+        _publish(temporary, check_output(path, overwrite=overwrite))
+    except BaseException:
+        _remove(temporary)
+        # Tasks that were running when the block was interrupted may write once more; at exit they have ended.
+        atexit.register(_remove, temporary)
+        raise
+    finally:
+        _active.discard(temporary)
+
+
+def _publish(temporary: Path, final: Path) -> None:
+    """Rename a complete output to its final name; what stands there is moved aside first and removed last."""
+    if not os.path.lexists(final):
+        os.rename(temporary, final)
+        return
+    replaced = _hidden_sibling(final, "replaced")
+    os.rename(final, replaced)
+    try:
+        os.rename(temporary, final)
+    except BaseException:
+        os.rename(replaced, final)
+        raise
+    _remove(replaced)
+
+
+def _hidden_sibling(final: Path, kind: str) -> Path:
+    host = re.sub(r"[^A-Za-z0-9]", "", socket.gethostname()) or "host"
+    return final.with_name(f".{final.name}.{kind}-{host}-{os.getpid()}-{uuid.uuid4().hex[:8]}")
+
+
+def _recover(final: Path) -> None:
+    """Clean up after killed runs with the same target."""
+    if not final.parent.is_dir():
+        return
+    pattern = re.compile(rf"\.{re.escape(final.name)}\.(partial|replaced)-([A-Za-z0-9]+)-(\d+)-[0-9a-f]{{8}}")
+    for sibling in sorted(final.parent.iterdir()):
+        match = pattern.fullmatch(sibling.name)
+        if match is None or _in_use(sibling, match[2], int(match[3])):
+            continue
+        if match[1] == "replaced" and not os.path.lexists(final):
+            os.rename(sibling, final)
+        else:
+            _remove(sibling)
+
+
+def _in_use(sibling: Path, host: str, pid: int) -> bool:
+    """Tell whether the process that made a hidden sibling may still be writing it."""
+    here = host == re.sub(r"[^A-Za-z0-9]", "", socket.gethostname())
+    if here and pid == os.getpid():
+        return sibling in _active
+    if here and os.name == "posix":
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+    # A store's writers create files in its upper two levels of folders, which changes the folders' times.
+    try:
+        folders = [sibling, *(child for child in sibling.glob("*") if child.is_dir())]
+        latest = max(folder.stat().st_mtime for folder in folders)
+    except FileNotFoundError:
+        return False
+    return time.time() - latest < ABANDONED_SECONDS
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

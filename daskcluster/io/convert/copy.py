@@ -1,0 +1,208 @@
+"""Any file, block by block, into one Zarr array."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import DTypeLike, NDArray
+
+from ...files import atomic_path, check_output, choose_chunk_rows, create_array, local_path
+from ...typing import PathInput
+from .csv_files import read_csv
+from .numpy_files import read_npy, read_npz
+from .parquet_files import read_parquet
+from .rows import Columns, Request, Rows, column_label
+
+__all__ = ["FORMATS", "convert"]
+
+
+def convert(
+    source: PathInput,
+    destination: PathInput,
+    *,
+    format: str | None = None,
+    columns: Columns | None = None,
+    member: str | None = None,
+    header: bool | None = None,
+    chunk_rows: int | None = None,
+    dtype: DTypeLike | None = None,
+    overwrite: bool = False,
+) -> zarr.Array[Any]:
+    """Store the rows of a file as a Zarr array.
+
+    Parameters
+    ----------
+    source : str or os.PathLike
+        A file; for parquet also a folder of files, read in the order of their names.
+    destination : str or os.PathLike
+        The Zarr array to be; it appears there when it is complete.
+    format : {"npy", "npz", "csv", "parquet"}, optional
+        By default from the file's name: ``.npy``, ``.npz``, ``.csv``, ``.tsv``, ``.txt`` (these three also
+        compressed: ``.csv.gz``), ``.parquet``, ``.pq``.
+    columns : sequence of str or int, optional
+        Which columns, in which order: names, or numbers from 0, also as strings. By default all.
+    member : str, optional
+        Array of an npz file. By default its only two-dimensional array, or its only array.
+    header : bool, optional
+        Whether the first line of a csv file names the columns. By default it does when none of its fields is
+        a number.
+    chunk_rows : int, optional
+        Rows of a stored chunk. By default a power of two that takes 16 to 32 MiB.
+    dtype : dtype-like, optional
+        Type of the stored values. By default the file's own for npy and npz; float64 for csv; the smallest
+        type that holds every column for parquet, a floating one where values are missing.
+    overwrite : bool
+        Replace an existing Zarr array.
+
+    Returns
+    -------
+    zarr.Array
+        The stored array, opened read-only: (n, d), or (n,) from a one-dimensional npy or npz array. Names of
+        columns are in its attribute ``columns``.
+
+    Raises
+    ------
+    FileNotFoundError, FileExistsError
+        If `source` does not exist, or `destination` does.
+    ImportError
+        If the file needs a package of the extra ``convert`` that is not installed.
+    ValueError
+        If the file is not what its format says, has no rows, or holds a value or column that is not numeric
+        (the message names it), or that `dtype` cannot hold.
+
+    Notes
+    -----
+    Missing values of csv and parquet become NaN. The work runs in this process, one block after the other:
+    reading and parsing bound it, not the processor.
+    """
+    path = Path(os.fspath(source))
+    if not path.exists():
+        raise FileNotFoundError(f"no file at {os.fspath(source)!r}")
+    check_output(destination, overwrite=overwrite)
+    wanted = None if dtype is None else _numeric_dtype(dtype)
+    if chunk_rows is not None and chunk_rows < 1:
+        raise ValueError(f"chunk_rows: expected at least 1, got {chunk_rows}")
+    kind = _format_of(path) if format is None else format
+    if kind not in _READERS:
+        raise ValueError(f"format: expected one of {', '.join(FORMATS)}, got {format!r}")
+    for argument, value, formats in (("member", member, ("npz",)), ("header", header, ("csv",))):
+        if value is not None and kind not in formats:
+            raise ValueError(f"{argument}: serves {', '.join(formats)} files only, and this one is {kind}")
+    with ExitStack() as resources:
+        rows = _READERS[kind](path, Request(columns, member, header, wanted, resources))
+        _store(rows, destination, path.name, chunk_rows, wanted or rows.dtype, overwrite)
+    return zarr.open_array(str(local_path(destination)), mode="r")
+
+
+_READERS: dict[str, Callable[[Path, Request], Rows]] = {
+    "npy": read_npy,
+    "npz": read_npz,
+    "csv": read_csv,
+    "parquet": read_parquet,
+}
+FORMATS = tuple(_READERS)
+
+_SUFFIXES = {
+    "npy": "npy",
+    "npz": "npz",
+    "csv": "csv",
+    "tsv": "csv",
+    "txt": "csv",
+    "parquet": "parquet",
+    "pq": "parquet",
+}
+
+
+def _format_of(path: Path) -> str:
+    """Return the format that a file's name says."""
+    if path.is_dir():
+        return "parquet"
+    suffixes = [suffix.lower().lstrip(".") for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in ("gz", "bz2", "zst", "lz4"):
+        suffixes.pop()
+        if suffixes and _SUFFIXES.get(suffixes[-1]) != "csv":
+            suffixes.clear()
+    if not suffixes or suffixes[-1] not in _SUFFIXES:
+        raise ValueError(f"{path.name!r}: the name does not tell the format; give format= ({', '.join(FORMATS)})")
+    return _SUFFIXES[suffixes[-1]]
+
+
+def _numeric_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    try:
+        numeric = np.dtype(dtype)
+    except TypeError as error:
+        raise ValueError(f"dtype: expected a numeric type such as float32, got {dtype!r}") from error
+    if numeric.kind not in "iuf" or numeric.itemsize > 8:
+        raise ValueError(f"dtype: expected integers or floating numbers of at most 64 bits, got {numeric}")
+    return numeric.newbyteorder("=")
+
+
+def _store(
+    rows: Rows,
+    destination: PathInput,
+    source: str,
+    chunk_rows: int | None,
+    dtype: np.dtype[Any],
+    overwrite: bool,
+) -> None:
+    """Write blocks of rows, gathered into whole chunks, as one Zarr array."""
+    row_bytes = dtype.itemsize * int(np.prod(rows.shape, dtype=np.int64))
+    chunk = chunk_rows or choose_chunk_rows(row_bytes, rows.n_rows)
+    attributes: dict[str, Any] = {"source": source}
+    if rows.names is not None:
+        attributes["columns"] = rows.names
+    with atomic_path(destination, overwrite=overwrite) as temporary:
+        buffer = np.empty((chunk, *rows.shape), dtype=dtype)
+        filled = written = 0
+        target = None
+        for block in rows.blocks:
+            block = _cast(block, dtype, written + filled, rows.names)
+            while len(block):
+                taken = min(len(block), chunk - filled)
+                buffer[filled : filled + taken] = block[:taken]
+                filled, block = filled + taken, block[taken:]
+                if filled == chunk:
+                    target = _append(target, temporary, buffer, written, chunk, attributes)
+                    written, filled = written + chunk, 0
+        if filled:
+            target = _append(target, temporary, buffer[:filled], written, chunk, attributes)
+        if target is None:
+            raise ValueError(f"{source!r} holds no rows")
+
+
+def _append(
+    target: zarr.Array[Any] | None,
+    path: Path,
+    block: NDArray[Any],
+    start: int,
+    chunk: int,
+    attributes: dict[str, Any],
+) -> zarr.Array[Any]:
+    """Write the next chunk; the array grows with it, since a csv file does not say how long it is."""
+    shape = (start + len(block), *block.shape[1:])
+    if target is None:
+        target = create_array(path, shape, block.dtype, chunks=chunk, attributes=attributes)
+    else:
+        target.resize(shape)
+    target[start:] = block
+    return target
+
+
+def _cast(block: NDArray[Any], dtype: np.dtype[Any], start: int, names: list[str] | None) -> NDArray[Any]:
+    """Convert a block; refuse values that the type cannot hold. Rounding a floating number is no loss."""
+    if block.dtype == dtype:
+        return block
+    with np.errstate(over="ignore", invalid="ignore"):
+        converted = block.astype(dtype)
+        lost = np.isinf(converted) & ~np.isinf(block) if dtype.kind == "f" else converted != block
+    if lost.any():
+        where = tuple(int(index[0]) for index in np.nonzero(lost))
+        column = "" if len(where) == 1 else f", column {column_label(where[1], names)}"
+        raise ValueError(f"dtype: {dtype} cannot hold {block[where].item()!r} (row {start + where[0]}{column})")
+    return converted

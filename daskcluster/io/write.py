@@ -1,0 +1,133 @@
+"""Store dask arrays as Zarr arrays, aligned to their chunks and atomically.
+
+Tasks that write parts of one Zarr chunk at the same time lose rows without an error, so `write_array` gives each
+stored chunk (each shard, when sharded) to exactly one task.
+
+Nothing here names a scheduler; tasks receive paths, never open handles, so they run in threads, in processes
+and on a cluster that shares the file system.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+
+from ..files.arrays import CHUNK_BYTES, create_array
+from ..files.atomic import atomic_path, local_path
+from ..runtime.execution import compute
+from ..typing import PathInput
+
+__all__ = ["write_array"]
+
+#: Chunks of a dask array that are smaller are joined when it is stored.
+LEAST_CHUNK_BYTES = 4 * 2**20
+
+
+def write_array(
+    array: da.Array,
+    path: PathInput,
+    *,
+    chunks: int | Sequence[int] | None = None,
+    shards: int | Sequence[int] | None = None,
+    overwrite: bool = False,
+    attributes: Mapping[str, Any] | None = None,
+) -> zarr.Array[Any]:
+    """Compute a dask array and store it as a Zarr array, aligned and atomically.
+
+    Parameters
+    ----------
+    array : da.Array of one or two dimensions
+        Any chunking, empty chunks included; the lengths must be known.
+    path : str or os.PathLike
+        Where: a path on a file system that all workers see.
+    chunks, shards : int or sequence of int, optional
+        As in `create_array`. By default the chunks of `array` where they are regular and neither tiny nor
+        huge (many are stored as one below 4 MiB), else whole rows of 16 to 32 MiB.
+    overwrite : bool
+        Replace an existing array. The old one stays until the new one is complete, so `array` may read from
+        it.
+    attributes : mapping, optional
+        JSON values stored with the array.
+
+    Returns
+    -------
+    zarr.Array
+        The stored array, opened read-only.
+
+    Raises
+    ------
+    FileExistsError
+        If `path` exists and `overwrite` is false; nothing has been computed then.
+    ValueError
+        If the lengths of the chunks are unknown, or the array is not made of numbers.
+
+    Notes
+    -----
+    One pass, on the active dask scheduler. One task writes one whole stored chunk (shard), so it holds one of
+    them and the chunks of `array` that overlap it. Where chunks of `array` end elsewhere, their parts are
+    sent to the task that needs them; all-to-all shuffles are never used.
+    """
+    array = _check_writable(array)
+    if chunks is None and shards is None:
+        chunks = _natural_chunk_rows(array)
+    with atomic_path(path, overwrite=overwrite) as temporary:
+        target = create_array(temporary, array.shape, array.dtype, chunks=chunks, shards=shards, attributes=attributes)
+        if array.size:
+            unit = target.shards or target.chunks
+            # Never dask's "p2p" rechunking: it needs disks, and stalls on clusters whose workers come and go.
+            aligned = array.rechunk(unit, method="tasks")
+            stored = aligned.map_blocks(
+                _write_block,
+                path=str(temporary),
+                unit=unit,
+                token="dc-write",
+                chunks=tuple((1,) * n for n in aligned.numblocks),
+                dtype=np.int64,
+                meta=np.empty((0,) * array.ndim, dtype=np.int64),
+            )
+            (counts,) = compute(stored)
+            if int(counts.sum()) != array.size:
+                raise RuntimeError(f"stored {int(counts.sum())} of {array.size} values in {os.fspath(path)!r}")
+    return zarr.open_array(str(local_path(path)), mode="r")
+
+
+def _write_block(block: NDArray[Any], path: str, unit: tuple[int, ...], block_id: tuple[int, ...]) -> NDArray[np.int64]:
+    """Write one block, which is one whole stored chunk or shard, and return how many values it had."""
+    region = tuple(
+        slice(index * length, index * length + size)
+        for index, length, size in zip(block_id, unit, block.shape, strict=True)
+    )
+    # Opening costs about a millisecond. A handle kept from task to task would have to be sent between
+    # processes.
+    zarr.open_array(path, mode="r+")[region] = block
+    return np.full((1,) * block.ndim, block.size, dtype=np.int64)
+
+
+def _check_writable(array: da.Array) -> da.Array:
+    if not isinstance(array, da.Array):
+        raise TypeError(f"array: expected a dask array, got {type(array).__name__}")
+    if array.ndim not in (1, 2):
+        raise ValueError(f"array: expected one or two dimensions, got {array.ndim}")
+    if any(np.isnan(size) for size in array.shape):
+        raise ValueError("array: expected known chunk lengths; call array.compute_chunk_sizes() first")
+    return array
+
+
+def _natural_chunk_rows(array: da.Array) -> int | None:
+    """Return rows of a stored chunk that keeps the chunks of `array` whole, or None where these do not serve.
+
+    Whole multiples of the array's own chunks are written without splitting any of them.
+    """
+    sizes = [size for size in array.chunks[0] if size]
+    regular = len(set(sizes[:-1])) <= 1 and bool(sizes) and sizes[-1] <= sizes[0]
+    row_bytes = array.dtype.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
+    if not regular or not 0 < sizes[0] * row_bytes <= 2 * CHUNK_BYTES:
+        return None
+    several: int = -(-LEAST_CHUNK_BYTES // (sizes[0] * row_bytes))
+    return int(sizes[0]) * several

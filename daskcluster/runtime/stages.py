@@ -1,0 +1,108 @@
+"""Stages as values: the parameters, the title, the checks, the work and the cost of one step of a fit stand together.
+
+An estimator names its stages once (`StageList`). Its `fit` calls them one after the other through a `Run`, in plain
+Python; the titles of the progress, the forecast, the checks of parameters and the state of a named store are read from
+the same values, so they cannot drift apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+from .forecast import Cost, Sizes
+from .products import Products
+from .progress import Progress
+
+__all__ = ["Run", "Stage", "StageList"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a fit. A subclass is a frozen dataclass of the parameters that decide what the step does.
+
+    It has a `title`; `check` refuses parameters before any work, and `check_size` too many rows; `__call__` gets the
+    `Run` and the results of earlier stages and returns its own; `cost` says what this takes at most; and `kept` names
+    what it leaves in a named store.
+    """
+
+    title: ClassVar[str]
+
+    def check(self) -> None:
+        """Refuse parameters that are not acceptable; raises TypeError or ValueError."""
+
+    def check_size(self, n_samples: int) -> None:
+        """Refuse more rows than the stage can take; raises ValueError or MemoryError."""
+
+    def checked(self) -> Self:
+        """The stage itself, checked: for one whose parameters decide those of others."""
+        self.check()
+        return self
+
+    def __call__(self, run: Run, *results: Any) -> Any:
+        """Do the work."""
+        raise NotImplementedError
+
+    def cost(self, sizes: Sizes) -> Cost:
+        """What the work takes at most."""
+        raise NotImplementedError
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Names of the products that it leaves in a named store."""
+        return ()
+
+
+@dataclass(frozen=True)
+class StageList:
+    """The stages of one estimator by name, in the order in which they run.
+
+    A subclass has one field a stage, or a tuple of stages.
+    """
+
+    def __iter__(self) -> Iterator[Stage]:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            yield from value if isinstance(value, tuple) else (value,)
+
+
+class Run:
+    """One fit: its rows, where it keeps its products, its seed, and how it reports.
+
+    Parameters
+    ----------
+    rows : Rows
+        The checked input.
+    products : Products
+    stages : iterable of Stage
+        What the fit is going to call, for the named store's state.
+    verbose : bool
+
+    Notes
+    -----
+    A context manager. ``run(stage, *results)`` calls a stage under its title.
+    """
+
+    def __init__(self, rows: Any, products: Products, stages: Any, verbose: bool) -> None:
+        self.rows = rows
+        self.products = products
+        self.seed = products.seed
+        self._progress = Progress(verbose)
+        products.stages = [{"title": stage.title, "products": list(stage.kept)} for stage in stages]
+
+    def __enter__(self) -> Run:
+        self._progress.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._progress.__exit__(*exception)
+
+    def __call__(self, stage: Stage, *results: Any) -> Any:
+        """Call a stage with this run and the results that it needs."""
+        with self._progress.stage(stage.title):
+            return stage(self, *results)
+
+    def detail(self, text: str) -> None:
+        """Show how far the running stage is, beside its title."""
+        self._progress.detail(text)
