@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import datasets, metrics, plotting
     from .constraints import Constraints
-    from .errors import FewerClustersWarning, StorageMismatchError
+    from .errors import (
+        DamagedStoreError,
+        DiskFullError,
+        FewerClustersWarning,
+        MissingChunksError,
+        MissingChunksWarning,
+        StorageBusyError,
+        StorageMismatchError,
+        UnreadableChunkError,
+        UnseenStoreError,
+    )
     from .estimators import CSPML, ISEC, SEC, USENC, USPEC, BipartiteCut, Ensemble, FastCSC, FastCSPML, KMeans
     from .io import load_model
 
@@ -27,10 +37,17 @@ __all__ = [
     "Constraints",
     "FastCSC",
     "FastCSPML",
+    "DamagedStoreError",
+    "DiskFullError",
     "FewerClustersWarning",
     "KMeans",
+    "MissingChunksError",
+    "MissingChunksWarning",
+    "StorageBusyError",
     "StorageMismatchError",
     "USPEC",
+    "UnreadableChunkError",
+    "UnseenStoreError",
     "datasets",
     "load_model",
     "metrics",
@@ -47,8 +64,15 @@ _WHERE = {
     "Constraints": "constraints",
     "FastCSC": "estimators",
     "FastCSPML": "estimators",
+    "DamagedStoreError": "errors",
+    "DiskFullError": "errors",
     "FewerClustersWarning": "errors",
+    "MissingChunksError": "errors",
+    "MissingChunksWarning": "errors",
+    "StorageBusyError": "errors",
     "StorageMismatchError": "errors",
+    "UnreadableChunkError": "errors",
+    "UnseenStoreError": "errors",
     "KMeans": "estimators",
     "USPEC": "estimators",
     "load_model": "io",

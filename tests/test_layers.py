@@ -25,7 +25,7 @@ BASICS = {"errors", "typing"}
 IMPORTS: dict[str, set[str]] = {
     # the arrows
     "__main__": {"cli"},
-    "cli": {ROOT, "datasets", "estimators", "files", "io", "metrics", "plotting", "runtime"},
+    "cli": {ROOT, "datasets", "errors", "estimators", "files", "io", "metrics", "plotting", "runtime"},
     ROOT: {"constraints", "datasets", "errors", "estimators", "io", "metrics", "plotting"},
     "estimators": {"constraints", "ensemble", "pipeline", "kernels"}
     | {"errors", "io", "registry", "runtime", "typing", "validation"},
@@ -34,9 +34,9 @@ IMPORTS: dict[str, set[str]] = {
     "pipeline": {"kernels", "errors", "io", "linalg", "runtime", "validation"},
     "kernels": {"typing"},
     # beside them
-    "io": {"files", "kernels", "registry", "runtime", "typing", "validation"},
+    "io": {"errors", "files", "kernels", "registry", "runtime", "typing", "validation"},
     "runtime": {"errors", "files", "typing"},
-    "files": {"typing"},
+    "files": {"errors", "typing"},
     "metrics": {"files", "kernels", "runtime", "typing"},
     "datasets": {"runtime", "typing", "validation"},
     "plotting": {"kernels", "metrics", "runtime", "typing", "validation"},

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from .failures import InputError
-from .options import PATH, bundled, combined, json_option, overwrite_option, quiet_option
+from .options import PATH, bundled, combined, json_option, overwrite_option, quiet_option, strict_option
 
 __all__ = ["Cluster", "Job", "job_options"]
 
@@ -50,19 +50,20 @@ class Cluster:
 
                 from ..io import atomic_path
 
-                temporary = stack.enter_context(atomic_path(self.report, overwrite=overwrite))
+                temporary = stack.enter_context(atomic_path(self.report, overwrite=overwrite, kind="file"))
                 stack.enter_context(performance_report(filename=str(temporary)))
             yield
 
     def _check_report(self, path: str, has_address: bool, overwrite: bool) -> None:
         """Refuse a performance report that could not be written in the end."""
-        from ..io import check_output
+        from ..files import check_output, check_outside, local_path
 
         if not (has_address or self.scheduler_file or self.workers):
             raise click.UsageError("--report needs a Dask cluster: add --workers, --scheduler or --scheduler-file")
         if importlib.util.find_spec("bokeh") is None:
             raise InputError("--report needs bokeh, which is not installed: pip install bokeh")
-        check_output(path, overwrite=overwrite)
+        check_outside(local_path(path), path)
+        check_output(path, overwrite=overwrite, kind="file")
 
     def _start(self, stack: contextlib.ExitStack, workers: int, quiet: bool) -> None:
         """Start worker processes on this machine."""
@@ -160,6 +161,10 @@ class Job:
         """Have a scheduler for the work of this block."""
         return self.cluster.running(quiet=self.quiet, overwrite=self.overwrite)
 
+    def outputs(self) -> dict[str, str | None]:
+        """What it writes beside the outputs of its command, by option."""
+        return {"report": self.cluster.report}
+
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Show the progress of work that the command itself does."""
@@ -172,4 +177,4 @@ class Job:
 def job_options(*, writes: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options of a `Job`, which the command gets as its argument `job`; they come last in its help."""
     overwrite = [overwrite_option] if writes else []
-    return combined(_cluster_options, *overwrite, quiet_option, json_option, bundled("job", Job))
+    return combined(_cluster_options, *overwrite, strict_option, quiet_option, json_option, bundled("job", Job))

@@ -81,7 +81,7 @@ class ConsensusOutputs:
 def consensus(base: str, chosen: ChosenConsensus, outputs: ConsensusOutputs, job: Job) -> None:
     """Find the consensus of base clusterings, a column each of the Zarr array LABELS.zarr; -1 is no label."""
     array = open_array(base)
-    check_outputs(job.overwrite, [base], **asdict(outputs))
+    check_outputs(job.overwrite, {"the input": base}, {**asdict(outputs), **job.outputs()}, chosen.storage)
     estimator = chosen.make(verbose=not job.quiet)
     start = time.perf_counter()
     with job.running():

@@ -58,7 +58,7 @@ def make(dataset: DataSet, out: str, labels: str | None, job: Job) -> None:
     NAME is two-bananas, smiling-face, concentric-circles, circles-gaussians or flower. Rows are drawn by their number
     and the seed, so the first rows of a larger set are those of a smaller one.
     """
-    check_outputs(job.overwrite, OUT=out, labels=labels)
+    check_outputs(job.overwrite, {}, {"OUT": out, "labels": labels, **job.outputs()})
     with job.running():
         result = store_dataset(dataset, out, labels, job)
     lines = [("rows", f"{dataset.n_rows:,} x 2 in {out}")]
@@ -106,7 +106,7 @@ def convert(source: str, out: str, overwrite: bool, as_json: bool, **how: Any) -
     """
     from ..io.convert import convert as convert_file
 
-    check_outputs(overwrite, [source], OUT=out)
+    check_outputs(overwrite, {"the input": source}, {"OUT": out})
     array = convert_file(source, out, overwrite=overwrite, **how)
     result = {"command": "convert", "source": source, **describe_array(array), "path": out}
     show(result, as_json, f"converted {source}", array_lines(result))

@@ -51,10 +51,13 @@ def demo(store: str | None, clusters: int | None, n_rows: int | None, directory:
     rows = made["flower.zarr"] if store is None else store
     check_outputs(
         True,
-        [] if store is None else [store],
-        picture=outputs.picture,
-        **made,
-        **{"labels.zarr": outputs.labels, "model.zarr": outputs.model},
+        {"the input": store},
+        {
+            "picture": outputs.picture,
+            **made,
+            **{"labels.zarr": outputs.labels, "model.zarr": outputs.model},
+            **job.outputs(),
+        },
     )
     job = replace(job, overwrite=True)
     with job.running():

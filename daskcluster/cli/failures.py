@@ -45,7 +45,11 @@ def _explain(error: Exception) -> click.ClickException:
 
     What the package itself refuses is bad input. The same types raised deeper, by a library, are failures of the run.
     """
+    from ..errors import StorageBusyError, is_disk_full
+
     text = " ".join(str(error).split()) or type(error).__name__
+    if is_disk_full(error) or isinstance(error, StorageBusyError):  # nothing is wrong with what was asked for
+        return click.ClickException(text)
     refused = isinstance(error, ValueError | TypeError | OSError | ImportError)
     if refused and _raised_by_package(error):
         return InputError(text.replace("pass overwrite=True", "give --overwrite").replace("columns=", "--columns"))

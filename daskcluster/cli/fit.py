@@ -50,7 +50,8 @@ def fit(rows: str, chosen: ChosenEstimator, known: Known, scale: str | None, out
         raise click.UsageError("nothing would be kept: give --labels, --model or --picture")
     array = open_array(rows)
     check_picture(outputs.picture, array)
-    check_outputs(job.overwrite, [rows], **asdict(outputs))
+    inputs = {"the input": rows, **known.paths()}
+    check_outputs(job.overwrite, inputs, {**asdict(outputs), **job.outputs()}, chosen.parameters.get("storage"))
     estimator = chosen.make(verbose=not job.quiet)
     constraints = known.constraints(estimator, array.shape[0])
     with job.running():
@@ -126,7 +127,7 @@ def predict(rows: str, model: str, labels: str, job: Job) -> None:
     from ..io import load_model
 
     n_samples = open_array(rows).shape[0]
-    check_outputs(job.overwrite, [rows, model], labels=labels)
+    check_outputs(job.overwrite, {"the input": rows, "--model": model}, {"labels": labels, **job.outputs()})
     estimator = load_model(model)
     start = time.perf_counter()
     with job.running():

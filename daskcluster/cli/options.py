@@ -26,6 +26,7 @@ __all__ = [
     "overwrite_option",
     "quiet_option",
     "seed_option",
+    "strict_option",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -60,6 +61,23 @@ seed_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, nothing else.")
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+
+
+def _refuse_missing_chunks(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Have inputs with missing chunks refused while the command runs."""
+    if value:
+        import dask
+
+        ctx.with_resource(dask.config.set({"daskcluster.missing-chunks": "refuse"}))
+
+
+strict_option = click.option(
+    "--strict",
+    is_flag=True,
+    expose_value=False,
+    callback=_refuse_missing_chunks,
+    help="Refuse inputs of which chunks are missing. By default they are counted, and read as the fill value.",
+)
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace existing outputs.")
 
 

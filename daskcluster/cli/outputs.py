@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,22 +14,43 @@ from .failures import InputError
 if TYPE_CHECKING:
     import zarr
 
+    from ..files.atomic import OutputKind
+
 __all__ = ["about_estimator", "check_outputs", "check_picture", "draw", "write_labels", "write_rows"]
 
 
-def check_outputs(overwrite: bool, inputs: Sequence[str] = (), **outputs: str | None) -> None:
-    """Refuse outputs that exist, that are named twice or that are an input, before any work is done."""
-    from ..files import check_output, local_path
+#: Outputs that are no arrays.
+_KINDS: dict[str, OutputKind] = {"model": "model", "model.zarr": "model", "picture": "file", "report": "file"}
 
-    taken = {os.path.abspath(path): "the input" for path in inputs if "://" not in path}
+
+def check_outputs(
+    overwrite: bool,
+    inputs: Mapping[str, str | None],
+    outputs: Mapping[str, str | None],
+    storage: str | None = None,
+) -> None:
+    """Refuse outputs that could not be written, or would harm something, before any work is done.
+
+    Parameters
+    ----------
+    overwrite : bool
+        Replace outputs that exist, of the same kind.
+    inputs : mapping of str
+        What each is called, such as ``"the input"`` or ``"--partial-labels"``, -> path.
+    outputs : mapping of str
+        Name of each, that of its option without dashes -> path.
+    storage : str, optional
+        The named store, which has to be apart from all of them.
+    """
+    from ..files import check_apart, check_output, check_outside, local_path
+
+    named = {name if name.isupper() or "." in name else f"--{name}": path for name, path in outputs.items()}
+    check_apart({"--storage": storage}, inputs)
+    check_apart(named, {**inputs, "--storage": storage})
     for name, path in outputs.items():
-        if path is None:
-            continue
-        final = str(local_path(path))
-        if final in taken:
-            raise InputError(f"--{name} {path!r} is {taken[final]}, too")
-        taken[final] = f"--{name}"
-        check_output(path, overwrite=overwrite)
+        if path is not None:
+            check_outside(local_path(path), path)
+            check_output(path, overwrite=overwrite, kind=_KINDS.get(name, "array"))
 
 
 def check_picture(path: str | None, rows: zarr.Array[Any]) -> None:
@@ -77,6 +97,6 @@ def draw(rows: Any, labels: Any, path: str, job: Job) -> None:
     from ..io import atomic_path
     from ..plotting import plot_labels
 
-    with job.stage("draw"), atomic_path(path, overwrite=job.overwrite) as temporary:
+    with job.stage("draw"), atomic_path(path, overwrite=job.overwrite, kind="file") as temporary:
         figure: Any = plot_labels(rows, labels).figure
         figure.savefig(temporary, format=Path(path).suffix.lstrip(".") or "png", dpi=150, bbox_inches="tight")

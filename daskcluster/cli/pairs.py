@@ -30,6 +30,14 @@ class Known:
         if self.partial_labels is not None and (self.must_link is not None or self.cannot_link is not None):
             raise click.UsageError("give --partial-labels, or --must-link and --cannot-link")
 
+    def paths(self) -> dict[str, str | None]:
+        """The files that are read, by option."""
+        return {
+            "--partial-labels": self.partial_labels,
+            "--must-link": self.must_link,
+            "--cannot-link": self.cannot_link,
+        }
+
     def constraints(self, estimator: Any, n_samples: int) -> Any:
         """Read the constraints for the fit of an estimator to `n_samples` rows; None when no option names any."""
         if self.partial_labels is self.must_link is self.cannot_link is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -14,7 +15,7 @@ from sklearn.base import clone
 
 from ..errors import FewerClustersWarning
 from ..io.inputs import Rows
-from ..io.models import can_be_saved, load_model, save_model
+from ..io.models import can_be_saved, load_model, write_model
 from ..kernels.rows import finite_rows
 from ..pipeline.scan import RowScan
 from ..runtime.execution import compute, map_rows
@@ -120,13 +121,12 @@ class FittedMembers(MakeMembers):
         return int(n_valid * (1 - (1 - self.sample_rate) ** self.n_base_clusterings))
 
     def _stored(self, run: Run, i: int, keeps: bool) -> Member | None:
-        name = member_name(i)
-        if not run.products.has(f"{name}-labels"):
-            return None
-        labels, _ = run.products.rows(f"{name}-labels", like_labels(run.rows, 1))
-        if not (keeps and run.products.has(name)):
-            return Member(labels, None)
-        return Member(labels, load_model(run.products.path(name), classes=(type(self.base),)))
+        name, products = member_name(i), run.products
+        labels = products.kept_rows(f"{name}-labels", like_labels(run.rows, 1))
+        if labels is None or not keeps:
+            return None if labels is None else Member(labels, None)
+        model = products.kept(name, partial(load_model, classes=(type(self.base),)))
+        return None if model is None else Member(labels, model)
 
     def _fit(self, run: Run, i: int, number: Any, seed: int, keeps: bool, guide: Callable[..., Any]) -> Member:
         clusterer = _prepared(self.base, number, seed)
@@ -139,7 +139,8 @@ class FittedMembers(MakeMembers):
             warnings.simplefilter("ignore", FewerClustersWarning)
             labels = _fit_one(run.rows, clusterer, taken, self.lazy, self.predict_unsampled, guide(taken))
         if keeps and run.products.named:
-            save_model(clusterer, run.products.path(member_name(i)), overwrite=True)
+            run.products.discard(member_name(i))  # of a run that was stopped before the labels, or damaged
+            write_model(clusterer, run.products.path(member_name(i)))
         held, _ = run.products.rows(f"{member_name(i)}-labels", labels)
         return Member(held, clusterer if hasattr(clusterer, "predict") else None, warned)
 

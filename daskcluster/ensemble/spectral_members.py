@@ -119,12 +119,11 @@ class SpectralMembers(MakeMembers):
         return Members([(stored | made)[i] for i in range(len(numbers))], k_range, numbers, seeds)
 
     def _stored(self, run: Run, found: RowScan, i: int, numbers: list[int], seeds: list[int]) -> Member | None:
-        name = member_name(i)
-        if not run.products.has(f"{name}-labels"):
-            return None
-        # The labels come after the model: where they are, it is too.
-        labels, _ = run.products.rows(f"{name}-labels", like_labels(run.rows, numbers[i]))
-        return Member(labels, self._model(run.products.small(name, _nothing), found, seeds[i]))
+        name, products = member_name(i), run.products
+        labels = products.kept_rows(f"{name}-labels", like_labels(run.rows, numbers[i]))
+        # The labels come after the model: where they are, it is too, unless it was damaged.
+        arrays = None if labels is None else products.kept_small(name)
+        return None if labels is None or arrays is None else Member(labels, self._model(arrays, found, seeds[i]))
 
     def _model(self, arrays: dict[str, Any], found: RowScan, seed: int) -> SpectralModel:
         n_neighbors = min(self.link.n_neighbors, len(arrays["representatives"]))
@@ -250,10 +249,6 @@ class SpectralMembers(MakeMembers):
         """Of each its model and its labels."""
         names = [member_name(i) for i in range(self.n_base_clusterings)]
         return tuple(name + end for name in names for end in ("", "-labels"))
-
-
-def _nothing() -> dict[str, Any]:
-    raise RuntimeError("a stored base clustering has no model")
 
 
 def _begin(n_clusters: int, seed: int, rows: Any, found: RowScan, represent: Represent, link: Link) -> dict[str, Any]:

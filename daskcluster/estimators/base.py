@@ -79,7 +79,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         """Check the input and bring it into row blocks; `reset` in `fit`."""
         check_option("missing", self.missing, MISSING)
         source = open_source(X, self._fill)
-        if not source.chunked:
+        if source.in_memory:
             array = validate_data(self, source.array, reset=reset, dtype="numeric", ensure_all_finite=False)
             rows = self._cut(replace(source, array=array))
             if not reset:
@@ -111,10 +111,11 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     # -- fit and plan --------------------------------------------------------------------------------------------------
 
-    def _run(self, X: ArrayInput) -> Run:
-        """Check parameters, storage and input, and begin a fit."""
+    def _run(self, X: ArrayInput, **beside: Any) -> Run:
+        """Check parameters, storage and input, and begin a fit; `beside` is what else it is given, by argument."""
         self._check_parameters()
-        products = Products(self.storage, type(self).__name__, self._product_parameters(), self.random_state)
+        inputs = {"X": X, **beside}
+        products = Products(self.storage, type(self).__name__, self._product_parameters(), self.random_state, inputs)
         rows = self._open(X, reset=True)
         self._check_size(rows)
         return Run(rows, products, self._stages(), self.verbose)

@@ -76,7 +76,7 @@ class LayerClusterer(Clusterer):
         -------
         self
         """
-        with self._run(X) as run:
+        with self._run(X, y=y) as run:
             s = self._stages()
             found = run(s.scan, y, constraints)
             embedded = run(s.embed, found)

@@ -170,7 +170,7 @@ class FastCSC(SpectralClusterer):
         -------
         self
         """
-        return self._fit(X, y, constraints)
+        return self._fit(X, y, constraints, beside={"y": y})
 
     def fit_predict(self, X: ArrayInput, y: Any = None, *, constraints: Constraints | None = None) -> Any:
         """Cluster the rows and return `labels_`; see `fit`."""

@@ -128,7 +128,7 @@ class KMeans(RowClusterer):
         -------
         self
         """
-        with self._run(X) as run:
+        with self._run(X, sample_weight=sample_weight) as run:
             s = self._stages()
             given = self._given_centers(run.rows)
             weights = None

@@ -76,9 +76,9 @@ class SpectralClusterer(RowClusterer):
         link = Link(self.n_neighbors, self.neighbors, self.neighbor_factor)
         return represent, link, Label(task_row_bytes=8 * self.n_clusters)
 
-    def _fit(self, X: ArrayInput, *given: Any) -> Self:
-        """Fit in stages; `given` goes to the first one."""
-        with self._run(X) as run:
+    def _fit(self, X: ArrayInput, *given: Any, beside: dict[str, Any] | None = None) -> Self:
+        """Fit in stages; `given` goes to the first one, and `beside` is what else the user gave, by argument."""
+        with self._run(X, **(beside or {})) as run:
             s = self._stages()
             found = run(s.scan, *given)
             representatives = run(s.represent, found)

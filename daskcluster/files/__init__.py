@@ -2,18 +2,28 @@
 
 arrays.py    open Zarr arrays for reading; create empty ones
 atomic.py    outputs that appear under their names only when they are complete
+places.py    what stands under a path; outputs that would harm inputs, stores or each other
+digests.py   digests of what is stored, to find damage
+locks.py     one writer of a folder at a time
+disk.py      full disks
 """
 
 from __future__ import annotations
 
 from .arrays import choose_chunk_rows, create_array, open_rows
-from .atomic import atomic_path, check_output, local_path
+from .atomic import atomic_path, check_output, local_path, remove
+from .places import check_apart, check_outside, kind_of, place_of
 
 __all__ = [
     "atomic_path",
+    "check_apart",
     "check_output",
+    "check_outside",
     "choose_chunk_rows",
     "create_array",
+    "kind_of",
     "local_path",
     "open_rows",
+    "place_of",
+    "remove",
 ]

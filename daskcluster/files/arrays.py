@@ -12,6 +12,7 @@ import numpy as np
 import zarr
 from numpy.typing import DTypeLike
 from zarr.codecs import BloscCodec
+from zarr.storage import LocalStore
 
 from ..typing import PathInput
 
@@ -32,13 +33,14 @@ def open_rows(source: zarr.Array[Any] | zarr.Group | PathInput) -> zarr.Array[An
     Parameters
     ----------
     source : zarr.Array or str or os.PathLike
-        An open array, returned as it is; or a path or URL that zarr accepts. An array inside a group is named
-        by its path: ``"store.zarr/X"``.
+        An open array, or a path or URL that zarr accepts. An array inside a group is named by its path:
+        ``"store.zarr/X"``.
 
     Returns
     -------
     zarr.Array
-        Read-only when it was opened here.
+        Read-only when it was opened here. Its path is absolute: processes that work may have been started in another
+        folder.
 
     Raises
     ------
@@ -51,20 +53,29 @@ def open_rows(source: zarr.Array[Any] | zarr.Group | PathInput) -> zarr.Array[An
         file.
     """
     if isinstance(source, zarr.Array):
-        return source
+        return _with_absolute_path(source)
     if isinstance(source, zarr.Group):
         raise ValueError(_describe_group(str(source.store_path), source))
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"expected a zarr.Array or the path of one, got {type(source).__name__}")
     name = os.fspath(source)
     try:
-        node = zarr.open(name, mode="r")
+        node = zarr.open(name if "::" in name or "://" in name else os.path.abspath(name), mode="r")
     except (OSError, ValueError, KeyError) as error:
         raise _nothing_to_open(name, error) from error
     if isinstance(node, zarr.Group):
         raise ValueError(_describe_group(name, node))
     assert isinstance(node, zarr.Array)
     return node
+
+
+def _with_absolute_path(array: zarr.Array[Any]) -> zarr.Array[Any]:
+    """The same array, opened anew under its absolute path when it was opened under a relative one."""
+    store = array.store
+    if not isinstance(store, LocalStore) or store.root.is_absolute():
+        return array
+    absolute = LocalStore(store.root.absolute(), read_only=True)
+    return zarr.open_array(absolute, path=array.path, mode="r", zarr_format=array.metadata.zarr_format)
 
 
 def _nothing_to_open(name: str, error: Exception) -> Exception:
@@ -176,6 +187,8 @@ def create_array(
         # features it is as small as zarr's default (zstd alone) and is read faster; labels take 40 % less.
         compressors=BloscCodec(cname="zstd", clevel=1, shuffle="shuffle"),
         fill_value=0,
+        # Chunks of zeros are written too, so that one that is not there has been lost.
+        config={"write_empty_chunks": True},
         attributes=_as_json(attributes or {}),
     )
 

@@ -16,12 +16,17 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import Literal
 
+from ..errors import is_disk_full
 from ..typing import PathInput
-from .arrays import has_zarr_metadata
+from .disk import disk_full, size_of
+from .places import NAMES, expand, kind_of
 
-__all__ = ["atomic_path", "check_output", "local_path"]
+__all__ = ["OutputKind", "atomic_path", "check_output", "local_path", "remove"]
+
+#: What an output is going to be.
+OutputKind = Literal["array", "model", "file"]
 
 # A partial output of another machine counts as abandoned when nothing in it changed for so long. (On this
 # machine the process is looked up.)
@@ -32,7 +37,7 @@ _active: set[Path] = set()
 
 
 def local_path(path: PathInput) -> Path:
-    """Return an output's absolute path on this file system.
+    """Return an output's absolute path on this file system; ``~`` is the home folder.
 
     Raises
     ------
@@ -40,16 +45,13 @@ def local_path(path: PathInput) -> Path:
         If `path` is a URL other than ``file://``: a rename is what makes an output appear complete, and
         object stores have none.
     """
-    name = os.fspath(path)
+    name = expand(path)
     if "://" in name:
-        url = urlsplit(name)
-        if url.scheme != "file":
-            raise ValueError(f"outputs need a path on a file system (it may be a shared one), got {name!r}")
-        name = unquote(url.path)
+        raise ValueError(f"outputs need a path on a file system (it may be a shared one), got {name!r}")
     return Path(os.path.abspath(name))
 
 
-def check_output(path: PathInput, *, overwrite: bool = False) -> Path:
+def check_output(path: PathInput, *, overwrite: bool = False, kind: OutputKind | None = None) -> Path:
     """Refuse an output that could not be written in the end, before any work is done for it.
 
     Parameters
@@ -59,6 +61,9 @@ def check_output(path: PathInput, *, overwrite: bool = False) -> Path:
     overwrite : bool
         Whether an existing Zarr array, Zarr group, file or empty folder may be replaced. Other folders never
         are.
+    kind : {"array", "model", "file"}, optional
+        What the output is going to be. Only the same kind, or an empty folder, is replaced then: an array never takes
+        the place of a group or a saved model, and a model never that of an array.
 
     Returns
     -------
@@ -73,11 +78,11 @@ def check_output(path: PathInput, *, overwrite: bool = False) -> Path:
         If it cannot be created where it is.
     """
     final = local_path(path)
-    if os.path.lexists(final):
+    standing = kind_of(final)
+    if standing is not None:
+        _check_replaceable(os.fspath(path), standing, kind)
         if not overwrite:
             raise FileExistsError(f"{os.fspath(path)!r} exists; pass overwrite=True to replace it")
-        if final.is_dir() and not has_zarr_metadata(final) and any(final.iterdir()):
-            raise FileExistsError(f"{os.fspath(path)!r} is a folder that is no Zarr store; it is not replaced")
     parent = final.parent
     while not parent.exists():
         parent = parent.parent
@@ -88,8 +93,20 @@ def check_output(path: PathInput, *, overwrite: bool = False) -> Path:
     return final
 
 
+def _check_replaceable(shown: str, standing: str, kind: OutputKind | None) -> None:
+    """Refuse what is never replaced, whatever the caller says: so no message leads to its loss."""
+    if standing in ("folder", "storage"):
+        raise FileExistsError(f"{shown!r} exists and is {NAMES[standing]}; it is not replaced, give another path")
+    if kind is not None and standing not in (kind, "empty"):
+        raise FileExistsError(
+            f"{shown!r} exists and is {NAMES[standing]}; only {NAMES[kind]} is replaced there, give another path"
+        )
+
+
 @contextlib.contextmanager
-def atomic_path(path: PathInput, *, overwrite: bool = False) -> Iterator[Path]:
+def atomic_path(
+    path: PathInput, *, overwrite: bool = False, kind: OutputKind | None = None, needed_bytes: int | None = None
+) -> Iterator[Path]:
     """Write a file, an array or a group that appears under its name only when it is complete.
 
     Parameters
@@ -98,6 +115,10 @@ def atomic_path(path: PathInput, *, overwrite: bool = False) -> Iterator[Path]:
         The final path; missing parent folders are made.
     overwrite : bool
         Replace what exists there, as in `check_output`. The old one stays until the new one is complete.
+    kind : {"array", "model", "file"}, optional
+        As in `check_output`.
+    needed_bytes : int, optional
+        Size of what is written, at most, for the message about a full disk.
 
     Yields
     ------
@@ -109,6 +130,8 @@ def atomic_path(path: PathInput, *, overwrite: bool = False) -> Iterator[Path]:
     ------
     FileExistsError
         Before the block runs, or after it when another process made `path` meanwhile.
+    DiskFullError
+        If the block fails because the disk or a quota is full; the message tells what is needed and free.
 
     Notes
     -----
@@ -129,19 +152,24 @@ def atomic_path(path: PathInput, *, overwrite: bool = False) -> Iterator[Path]:
     """
     final = local_path(path)
     _recover(final)
-    check_output(path, overwrite=overwrite)
-    final.parent.mkdir(parents=True, exist_ok=True)
+    check_output(path, overwrite=overwrite, kind=kind)
     temporary = _hidden_sibling(final, "partial")
     _active.add(temporary)
     try:
+        final.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         if not os.path.lexists(temporary):
             raise FileNotFoundError(f"nothing was written for {os.fspath(path)!r}")
-        _publish(temporary, check_output(path, overwrite=overwrite))
-    except BaseException:
-        _remove(temporary)
+        _publish(temporary, check_output(path, overwrite=overwrite, kind=kind))
+    except BaseException as error:
+        written = size_of(temporary) if is_disk_full(error) else 0
+        remove(temporary)
         # Tasks that were running when the block was interrupted may write once more; at exit they have ended.
-        atexit.register(_remove, temporary)
+        atexit.register(remove, temporary)
+        needed = f"more than {written:,} bytes" if needed_bytes is None else f"{needed_bytes:,} bytes"
+        full = disk_full(error, final, needed, "give another path")
+        if full is not None:
+            raise full from error
         raise
     finally:
         _active.discard(temporary)
@@ -159,7 +187,7 @@ def _publish(temporary: Path, final: Path) -> None:
     except BaseException:
         os.rename(replaced, final)
         raise
-    _remove(replaced)
+    remove(replaced)
 
 
 def _hidden_sibling(final: Path, kind: str) -> Path:
@@ -179,7 +207,7 @@ def _recover(final: Path) -> None:
         if match[1] == "replaced" and not os.path.lexists(final):
             os.rename(sibling, final)
         else:
-            _remove(sibling)
+            remove(sibling)
 
 
 def _in_use(sibling: Path, host: str, pid: int) -> bool:
@@ -204,7 +232,8 @@ def _in_use(sibling: Path, host: str, pid: int) -> bool:
     return time.time() - latest < ABANDONED_SECONDS
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder; nothing happens where there is none."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

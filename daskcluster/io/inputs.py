@@ -4,21 +4,23 @@ Rows, labels, weights and constraints all come in here, and each form of input i
 
 ==============================  ==========================================================================
 NumPy array, what becomes one   rows in this process's memory; blocks are views, cut when a task runs
-dask array, dask dataframe      lazy; unknown chunk lengths are counted once
+memory map                      read block by block from its file, by workers too
+dask array, dask dataframe      lazy; unknown chunk lengths are counted once, every chunk is held to its shape
 zarr.Array, path or URL of one  read block by block, straight into canonical blocks where chunks allow that
+HDF5 dataset                    the same
 xarray object over dask         its dask array
 ==============================  ==========================================================================
+
+What is declared as no data is NaN behind this door, and scale and offset are applied (`nodata.py`). Missing chunks are
+counted (`missing.py`). The sources that tasks read from are in `sources.py`, their lazy pieces in `reading.py`.
 """
 
 from __future__ import annotations
 
-import logging
-import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import zarr
@@ -26,13 +28,17 @@ from numpy.typing import NDArray
 
 from ..files.arrays import CHUNK_BYTES, open_rows
 from ..kernels.rows import compute_dtype
-from ..runtime.execution import compute, map_to_objects, runs_in_process
 from ..runtime.forecast import Sizes
+from ..runtime.visibility import check_shareable
 from ..typing import PathInput
 from ..validation import check_dense, check_table
+from .containers import refuse_container
+from .missing import check_chunks
+from .nodata import Declared, declared
+from .reading import Reading, cut, cut_memory, known_rows, reading_of_chunks, reading_of_store
+from .sources import FileRows, Hdf5Rows, Stored, ZarrRows, file_rows, hdf5_rows
 
 __all__ = [
-    "Reading",
     "Rows",
     "Source",
     "block_rows",
@@ -48,14 +54,10 @@ __all__ = [
     "sizes_of",
 ]
 
-logger = logging.getLogger("daskcluster")
-
 #: A canonical block holds so many bytes of computing dtype at most, and so many rows at most and at least.
 BLOCK_BYTES = 8 * 2**20
 MOST_BLOCK_ROWS = 2**17
 LEAST_BLOCK_ROWS = 2**8
-#: Chunks that zarr decodes beside each other for one read (its setting ``async.concurrency``).
-DECODED_AT_ONCE = 10
 
 
 def block_rows(n_features: int, dtype: np.dtype[Any]) -> int:
@@ -73,23 +75,57 @@ class Source:
 
     Attributes
     ----------
-    array : NumPy, dask or zarr array, or what NumPy makes an array of
+    array : NumPy, dask or zarr array, rows of a file, or what NumPy makes an array of
     chunked : bool
         Whether the user's input was chunked, so that outputs are to be lazy.
     named : dataframe or None
         An empty dataframe with the names of the columns, where they have names.
+    declared : Declared, optional
+        How its numbers become values, where they are not the values.
+    name : str
+        The argument, for messages.
     """
 
     array: Any
     chunked: bool
     named: Any = None
+    declared: Declared | None = None
+    name: str = "X"
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows are in this process's memory, and are used where they are."""
+        return not isinstance(self.array, da.Array | zarr.Array | FileRows | Hdf5Rows)
+
+    def stored(self) -> Stored | None:
+        """What tasks read from; None for rows in memory and for dask arrays.
+
+        Raises
+        ------
+        ValueError
+            If the processes of the active scheduler cannot read it; MissingChunksError, see `check_chunks`.
+        """
+        if isinstance(self.array, zarr.Array):
+            check_shareable(self.name, self.array)
+            nodata = () if self.declared is None else self.declared.nodata
+            return ZarrRows(self.array, check_chunks(self.name, self.array, nodata))
+        return self.array if isinstance(self.array, FileRows | Hdf5Rows) else None
+
+    def decoded(self, lazy: da.Array) -> da.Array:
+        """Lazy values of lazy numbers."""
+        if self.declared is None:
+            return lazy
+        dtype = self.declared.dtype(lazy.dtype)
+        meta = np.empty((0,) * lazy.ndim, dtype)
+        return lazy.map_blocks(self.declared, token="dc-decode", dtype=dtype, meta=meta)
 
 
 def is_chunked(X: Any) -> bool:
-    """Whether `X` is chunked input: dask array or dataframe, zarr.Array, a path, or an xarray object over dask."""
+    """Whether `X` is chunked input: dask array or dataframe, zarr.Array, a path, an HDF5 dataset, xarray over dask."""
     return (
         isinstance(X, str | PathLike | da.Array | zarr.Array | zarr.Group)
         or hasattr(X, "to_dask_array")
+        or hdf5_rows(X) is not None
         or (_is_xarray(X) and isinstance(getattr(X, "data", None), da.Array))
     )
 
@@ -103,82 +139,84 @@ def open_source(X: Any, fill: str = "NaN") -> Source:
 
     Parameters
     ----------
-    X : NumPy array, dask array or dataframe, zarr.Array, a path to one, xarray object, or what NumPy converts
+    X : NumPy array, memory map, dask array or dataframe, zarr.Array, a path to one, HDF5 dataset, xarray object
+        Or what NumPy converts.
     fill : {"NaN", "-1"}
-        What stands for no value there, for messages.
+        What stands for no value there.
 
     Raises
     ------
     TypeError
-        If it is sparse.
+        If it is sparse, or holds several arrays.
     ValueError
-        If it is masked, or the path holds something else than an array.
+        If it is masked, the path holds something else than an array, or its attributes say what is not understood.
     FileNotFoundError
         If `X` is a path without an array.
     """
+    source = _open(X, "X", label=fill == "-1")
+    check_dense(source.array, fill=fill)
+    return source
+
+
+def _open(X: Any, name: str, *, label: bool) -> Source:
+    refuse_container(name, X)
     chunked, named = is_chunked(X), None
-    if isinstance(X, str | PathLike | zarr.Group):
+    attributes, encoding = {}, {}
+    if isinstance(X, str | PathLike | zarr.Array | zarr.Group):
         X = open_rows(X)  # says that a group is no array
-    if hasattr(X, "to_dask_array"):
+        attributes = X.attrs.asdict()
+    elif hasattr(X, "to_dask_array"):
         named = X._meta if X.ndim == 2 else None
         X = X.to_dask_array()
-    if _is_xarray(X):
-        X = X.data
-    check_dense(X, fill=fill)
-    return Source(X, chunked, named)
+    elif _is_xarray(X):
+        attributes, encoding, X = X.attrs, X.encoding, X.data
+    elif (hdf5 := hdf5_rows(X)) is not None:
+        attributes, X = getattr(X, "attrs", {}), hdf5
+    found = declared(name, X.dtype, attributes, encoding, label=label) if attributes or encoding else None
+    if isinstance(X, np.ndarray) and found is not None:
+        X, found = found(X), None
+    if isinstance(X, np.ndarray):
+        X = file_rows(X) or X
+    return Source(X, chunked, named, found, name)
 
 
-def open_dask(source: zarr.Array[Any] | PathInput) -> da.Array:
+def open_dask(source: zarr.Array[Any] | PathInput, name: str = "X") -> da.Array:
     """Open a Zarr array as a lazy dask array whose chunks are whole stored chunks.
 
     Parameters
     ----------
     source : zarr.Array or str or os.PathLike
         As in `open_rows`.
+    name : str
+        What it is, for messages.
 
     Returns
     -------
     da.Array
         Small stored chunks are read several at a time, up to about 32 MiB, because each read of a Zarr chunk
-        has a fixed cost; no stored chunk is read by two tasks.
+        has a fixed cost; no stored chunk is read by two tasks. Declared no data is NaN, scale and offset are applied.
+
+    Warns
+    -----
+    MissingChunksWarning
+        If chunks are missing; see `check_chunks`.
     """
-    array = open_rows(source)
-    if array.ndim == 0:
-        raise ValueError(f"expected an array with rows, got a scalar array in {array.store_path}")
-    unit = array.shards or array.chunks
-    row_bytes = array.dtype.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
+    return _in_natural_pieces(_open(open_rows(source), name, label=False))
+
+
+def _in_natural_pieces(source: Source) -> da.Array:
+    """A source that is read, in pieces of whole stored chunks."""
+    if len(source.array.shape) == 0:
+        raise ValueError(f"{source.name}: expected an array with rows, got a scalar array")
+    stored = source.stored()
+    assert stored is not None
+    unit = getattr(source.array, "shards", None) or stored.chunks or (1,)
+    row_bytes = stored.dtype.itemsize * int(np.prod(stored.shape[1:], dtype=np.int64))
     several = max(1, CHUNK_BYTES // max(1, unit[0] * row_bytes))
-    return _cut_source(array, min(max(1, array.shape[0]), unit[0] * several))
+    return source.decoded(cut(source.name, stored, min(max(1, stored.shape[0]), unit[0] * several)))
 
 
 # -- canonical row blocks ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Memory that input takes on its way into row blocks, for the forecast.
-
-    Attributes
-    ----------
-    memory_bytes : int
-        Rows that are in this process's memory.
-    unit_bytes : int
-        What one task reads where that is more than a block, and stays until its blocks are used; else 0.
-    buffer_bytes : int
-        Chunks that are decoded for one read.
-    n_units : int
-        Such reads.
-    """
-
-    memory_bytes: int = 0
-    unit_bytes: int = 0
-    buffer_bytes: int = 0
-    n_units: int = 1
-
-    def peak_bytes(self, threads: int) -> int:
-        """Bytes at a time with so many tasks beside each other: one more unit waits until all of it is used."""
-        waiting = min(threads + 1, self.n_units) * self.unit_bytes
-        return waiting + min(threads, self.n_units) * self.buffer_bytes
 
 
 @dataclass(frozen=True)
@@ -202,7 +240,7 @@ class Rows:
     missing: str
     chunked: bool
     sized_as: np.dtype[Any] | None = None
-    reading: Reading = Reading()
+    reading: Reading = field(default_factory=Reading)
 
     @property
     def n_samples(self) -> int:
@@ -267,111 +305,25 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
     X = source.array
     if isinstance(X, da.Array):
         check_table(X.shape, X.dtype)  # before rows are counted
-        X = _count_rows(X)
-    elif not isinstance(X, zarr.Array):
+        X = known_rows(source.name, X)
+    elif source.in_memory:
         X = np.asarray(X)
     check_table(X.shape, X.dtype)
-    size = block_rows(X.shape[1], X.dtype if sized_as is None else sized_as)
-    if isinstance(X, da.Array):
-        array, reading = X, _reading_of_chunks(X, size)
-    elif isinstance(X, zarr.Array):
-        array, reading = _read_zarr(X, size)
+    stored = source.stored()
+    dtype = X.dtype if source.declared is None else source.declared.dtype(X.dtype)
+    size = block_rows(X.shape[1], dtype if sized_as is None else sized_as)
+    if stored is not None:
+        rows, reading = reading_of_store(stored, size)
+        array = cut(source.name, stored, rows)
+    elif isinstance(X, da.Array):
+        array, reading = X, reading_of_chunks(X, size)
     else:
-        array, reading = _read_memory(X, size), Reading(memory_bytes=X.nbytes)
+        array, reading = cut_memory(source.name, X, size), Reading(memory_bytes=X.nbytes)
+    array = source.decoded(array)
     canonical = (size, X.shape[1])
-    if array.chunks != da.core.normalize_chunks(canonical, X.shape, dtype=X.dtype):
+    if array.chunks != da.core.normalize_chunks(canonical, X.shape, dtype=dtype):
         array = array.rechunk(canonical, method="tasks")  # never "p2p", which stalls where workers come and go
     return Rows(array, missing, source.chunked, sized_as, reading)
-
-
-def _count_rows(X: da.Array) -> da.Array:
-    """The same array with known chunk lengths."""
-    if X.ndim != 2 or not any(np.isnan(length) for axis in X.chunks for length in axis):
-        return X
-    n_columns = X.shape[1]
-    if np.isnan(n_columns):
-        raise ValueError(f"X must have a known number of features, got chunks {X.chunks}")
-    first = X.blocks[:, 0] if X.numblocks[1] > 1 else X
-    lengths = [found["rows"] for found in compute(map_to_objects(_length, first, name="dc-count"))[0]]
-    logger.info("counted the rows of %d chunks of unknown length: %d rows", len(lengths), sum(lengths))
-    return X.map_blocks(_same, dtype=X.dtype, meta=np.empty((0, 0), X.dtype), chunks=(tuple(lengths), X.chunks[1]))
-
-
-def _length(block: NDArray[Any], number: int) -> dict[str, Any]:
-    return {"rows": len(block)}
-
-
-def _same(block: NDArray[Any]) -> NDArray[Any]:
-    return block
-
-
-def _read_memory(array: NDArray[Any], size: int) -> da.Array:
-    """Blocks of an array in memory: views of it where tasks run in this process, else parts that travel to them."""
-    if runs_in_process():
-        return _cut_source(array, size)
-    # Without a name dask would hash the whole array.
-    return da.from_array(array, chunks=(size, *array.shape[1:]), name=False)
-
-
-def _read_zarr(array: zarr.Array[Any], size: int) -> tuple[da.Array, Reading]:
-    """Lazy reads of a store: straight into canonical blocks, or whole chunks first when those are much larger.
-
-    Shards are read by the chunks inside them.
-    """
-    if isinstance(array.store, zarr.storage.MemoryStore) and not runs_in_process():
-        raise ValueError(
-            "X lives in a zarr MemoryStore, which the worker processes of the active scheduler cannot read; "
-            "save it to a folder and pass the path"
-        )
-    n_samples, n_features = array.shape
-    stored_rows, stored_columns = array.chunks
-    rows = size if stored_rows <= 2 * size else stored_rows
-    aligned = rows % stored_rows == 0 or stored_rows % rows == 0
-    touched = max(1, rows // stored_rows + (0 if aligned else 2)) * -(-n_features // stored_columns)
-    decoded = min(touched, DECODED_AT_ONCE) * stored_rows * stored_columns * array.dtype.itemsize
-    reading = Reading(
-        unit_bytes=0 if rows == size else min(rows, n_samples) * n_features * array.dtype.itemsize,
-        # As it is stored, and decoded.
-        buffer_bytes=2 * decoded,
-        n_units=-(-n_samples // rows),
-    )
-    return _cut_source(array, rows), reading
-
-
-def _reading_of_chunks(array: da.Array, size: int) -> Reading:
-    """Chunks of a dask array that are larger than blocks stay until all their blocks are used; made by two copies."""
-    longest = max(array.chunks[0])
-    if longest <= size and array.numblocks[1] == 1:
-        return Reading()
-    unit_bytes = int(longest) * array.shape[1] * array.dtype.itemsize
-    return Reading(unit_bytes=unit_bytes, buffer_bytes=unit_bytes, n_units=array.numblocks[0])
-
-
-def _cut_source(array: Any, rows: int) -> da.Array:
-    """Lazy pieces of so many rows of something that is indexed: a zarr array, an array in memory.
-
-    ``da.from_array`` would copy an array in memory, and name tasks as nobody knows them.
-    """
-    # The content may change under the same path, so the name of the tasks must not outlive this call.
-    token = uuid.uuid4().hex
-    shape = array.shape
-    chunks = da.core.normalize_chunks((rows, *(max(1, size) for size in shape[1:])), shape, dtype=array.dtype)
-    source = dask.delayed(array, name=f"dc-source-{token}", traverse=False)
-    return da.map_blocks(
-        _read_piece,
-        source=source,
-        rows=rows,
-        n_rows=shape[0],
-        name=f"dc-read-{token}",
-        chunks=chunks,
-        dtype=array.dtype,
-        meta=np.empty((0,) * len(shape), array.dtype),
-    )
-
-
-def _read_piece(source: Any, rows: int, n_rows: int, block_id: tuple[int, ...]) -> NDArray[Any]:
-    start = block_id[0] * rows
-    return np.asarray(source[start : min(start + rows, n_rows)])
 
 
 # -- columns beside the rows ------------------------------------------------------------------------------------------
@@ -382,25 +334,25 @@ def open_column(name: str, values: Any) -> NDArray[Any] | da.Array:
 
     A table of one column is one. What a mask hides is -1, or NaN among floats: unknown.
     """
-    if hasattr(values, "to_dask_array"):
-        values = values.to_dask_array()
-    elif is_chunked(values) and not isinstance(values, da.Array):
-        values = open_dask(values)
-    if isinstance(values, da.Array):
-        if isinstance(values._meta, np.ma.MaskedArray):
-            filled = _fill_masked(np.ma.empty(0, values.dtype))
-            values = values.map_blocks(_fill_masked, dtype=filled.dtype, meta=filled)
-    elif np.ma.isMaskedArray(values):
-        values = _fill_masked(values)
+    source = _open(values, name, label=True)
+    if isinstance(source.array, da.Array):
+        column: Any = source.array
+        if isinstance(column._meta, np.ma.MaskedArray):
+            filled = _fill_masked(np.ma.empty(0, column.dtype))
+            column = column.map_blocks(_fill_masked, dtype=filled.dtype, meta=filled)
+        if column.ndim in (1, 2):
+            column = source.decoded(known_rows(name, column))
+    elif np.ma.isMaskedArray(source.array):
+        column = _fill_masked(source.array)
+    elif source.in_memory or isinstance(source.array, FileRows):
+        column = as_array(name, values, "have one entry a row, shape (n,)")
     else:
-        values = as_array(name, values, "have one entry a row, shape (n,)")
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim != 1:
-        raise ValueError(f"{name} must have one entry a row, shape (n,), got shape {values.shape}")
-    if isinstance(values, da.Array) and np.isnan(values.shape[0]):
-        values = _count_rows(values[:, None])[:, 0]
-    return values
+        column = _in_natural_pieces(source)
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.ndim != 1:
+        raise ValueError(f"{name} must have one entry a row, shape (n,), got shape {column.shape}")
+    return column
 
 
 def _fill_masked(values: Any) -> NDArray[Any]:
@@ -436,11 +388,13 @@ def check_column(name: str, values: Any, rows: Rows) -> da.Array:
     ValueError
         If the length or the dtype does not fit.
     """
-    if not is_chunked(values):
+    if not is_chunked(values) and not hasattr(values, "shape"):
         values = as_array(name, values, "have one entry a row, shape (n,)")
-        values = np.full(rows.n_samples, values) if values.ndim == 0 else values
-    shape = getattr(values, "shape", None)
-    column = values if isinstance(shape, tuple) and len(shape) != 1 else open_column(name, values)
+    if getattr(values, "shape", None) == () and not is_chunked(values):
+        values = np.full(rows.n_samples, values)
+    if isinstance(values, np.ndarray | da.Array) and values.ndim != 1:
+        raise ValueError(f"{name}.shape must be ({rows.n_samples},), got {values.shape}")
+    column = open_column(name, values)
     if column.shape != (rows.n_samples,):
         raise ValueError(f"{name}.shape must be ({rows.n_samples},), got {column.shape}")
     if column.dtype.kind not in "biuf":
@@ -451,5 +405,5 @@ def check_column(name: str, values: Any, rows: Rows) -> da.Array:
 def cut_column(column: NDArray[Any] | da.Array, rows: Rows) -> da.Array:
     """A column (n,) in the blocks of the rows."""
     if isinstance(column, np.ndarray):
-        return _read_memory(column, rows.block_rows)
+        return cut_memory("a column", column, rows.block_rows)
     return column.rechunk((rows.blocks.chunks[0],), method="tasks")

@@ -3,8 +3,8 @@
 Tasks that write parts of one Zarr chunk at the same time lose rows without an error, so `write_array` gives each
 stored chunk (each shard, when sharded) to exactly one task.
 
-Nothing here names a scheduler; tasks receive paths, never open handles, so they run in threads, in processes
-and on a cluster that shares the file system.
+Nothing here names a scheduler; tasks run in threads, in processes and on a cluster that shares the file system, and
+each process proves that it sees the folder before it writes there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from numpy.typing import NDArray
 
 from ..files.arrays import CHUNK_BYTES, create_array
 from ..files.atomic import atomic_path, local_path
+from ..files.places import check_outside
+from ..runtime.blocks import as_declared, check_blocks
 from ..runtime.execution import compute
+from ..runtime.visibility import Seen
 from ..typing import PathInput
 
 __all__ = ["write_array"]
@@ -50,8 +53,8 @@ def write_array(
         As in `create_array`. By default the chunks of `array` where they are regular and neither tiny nor
         huge (many are stored as one below 4 MiB), else whole rows of 16 to 32 MiB.
     overwrite : bool
-        Replace an existing array. The old one stays until the new one is complete, so `array` may read from
-        it.
+        Replace an existing array, and nothing else: no group, and no saved model. The old one stays until the new one
+        is complete, so `array` may read from it.
     attributes : mapping, optional
         JSON values stored with the array.
 
@@ -63,7 +66,10 @@ def write_array(
     Raises
     ------
     FileExistsError
-        If `path` exists and `overwrite` is false; nothing has been computed then.
+        If `path` exists and `overwrite` is false, or is no array, or lies inside an array, a saved model or the storage
+        of a fit; nothing has been computed then.
+    DiskFullError
+        If the disk is full; nothing of the output is left.
     ValueError
         If the lengths of the chunks are unknown, or the array is not made of numbers.
 
@@ -73,10 +79,11 @@ def write_array(
     them and the chunks of `array` that overlap it. Where chunks of `array` end elsewhere, their parts are
     sent to the task that needs them; all-to-all shuffles are never used.
     """
-    array = _check_writable(array)
+    array = check_blocks("the array to store", _check_writable(array))
     if chunks is None and shards is None:
         chunks = _natural_chunk_rows(array)
-    with atomic_path(path, overwrite=overwrite) as temporary:
+    check_outside(local_path(path), os.fspath(path))
+    with atomic_path(path, overwrite=overwrite, kind="array", needed_bytes=array.nbytes) as temporary:
         target = create_array(temporary, array.shape, array.dtype, chunks=chunks, shards=shards, attributes=attributes)
         if array.size:
             unit = target.shards or target.chunks
@@ -84,8 +91,9 @@ def write_array(
             aligned = array.rechunk(unit, method="tasks")
             stored = aligned.map_blocks(
                 _write_block,
-                path=str(temporary),
+                target=Seen(target),
                 unit=unit,
+                lengths=array.shape,
                 token="dc-write",
                 chunks=tuple((1,) * n for n in aligned.numblocks),
                 dtype=np.int64,
@@ -97,16 +105,20 @@ def write_array(
     return zarr.open_array(str(local_path(path)), mode="r")
 
 
-def _write_block(block: NDArray[Any], path: str, unit: tuple[int, ...], block_id: tuple[int, ...]) -> NDArray[np.int64]:
+def _write_block(
+    block: NDArray[Any], target: Seen, unit: tuple[int, ...], lengths: tuple[int, ...], block_id: tuple[int, ...]
+) -> NDArray[np.int64]:
     """Write one block, which is one whole stored chunk or shard, and return how many values it had."""
     region = tuple(
-        slice(index * length, index * length + size)
-        for index, length, size in zip(block_id, unit, block.shape, strict=True)
+        slice(index * length, min((index + 1) * length, size))
+        for index, length, size in zip(block_id, unit, lengths, strict=True)
     )
-    # Opening costs about a millisecond. A handle kept from task to task would have to be sent between
-    # processes.
-    zarr.open_array(path, mode="r+")[region] = block
-    return np.full((1,) * block.ndim, block.size, dtype=np.int64)
+    shape = tuple(part.stop - part.start for part in region)
+    # The folder has a random name that the caller's process has just made: another one that finds it there sees the
+    # same file system.
+    target.prove()
+    target.array[region] = as_declared(f"chunk {block_id} of what is stored", block, shape, target.array.dtype)
+    return np.full((1,) * len(shape), np.prod(shape), dtype=np.int64)
 
 
 def _check_writable(array: da.Array) -> da.Array:

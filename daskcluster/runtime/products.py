@@ -6,11 +6,7 @@ import hashlib
 import json
 import math
 import os
-import shutil
-import tempfile
-import uuid
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,18 +16,19 @@ import dask.array as da
 import numpy as np
 import zarr
 from numpy.typing import NDArray
-from zarr.storage import LocalStore
 
-from ..errors import StorageMismatchError
-from ..files import atomic_path, local_path
+from ..files import check_apart, check_outside, local_path, place_of, remove
+from ..files.disk import disk_full
 from ..typing import PathInput, Seed
+from .blocks import check_blocks
 from .execution import active_client, compute, map_to_objects, persist, runs_in_process
+from .held import Held, ScratchFolder, as_dask, create_rows, fill
 from .seeding import root_seed
+from .store import NamedStore, Product, RowProduct
 
 __all__ = ["Products", "budget_bytes"]
 
 FORMAT = 1
-_KEY_FILE = "daskcluster.json"
 
 
 def budget_bytes() -> int:
@@ -52,110 +49,111 @@ class Products:
         What decides the products besides the data.
     random_state : int, RandomState, Generator or None
         Gives the root seed, `seed`; None takes that of the named store if it has products.
+    inputs : mapping of str, optional
+        What the fit is given, by argument: the named store must be apart from what is stored of it.
 
     Raises
     ------
     StorageMismatchError
         If the named store holds products of another method or other parameters.
+    StorageBusyError
+        If another fit is writing to the named store.
+    DamagedStoreError
+        If the key of the named store is damaged; damaged products are made again.
     TypeError
         If `storage` is no path.
     ValueError
-        If `storage` is something else than a store made here, or an empty or new folder.
+        If `storage` is something else than a store made here, or an empty or new folder; or if it is, holds or lies
+        inside an input.
+    FileExistsError
+        If it lies inside an array, a saved model or another named store.
 
     Notes
     -----
-    A named store is a folder with one JSON file, the key, and one Zarr group a product. A product is written under a
-    hidden name and renamed when it is complete (`files.atomic_path`), so at any moment every visible product is
-    whole, whatever killed the run.
+    What a named store is, says `store.py`. `close` gives it free for other fits.
     """
 
-    def __init__(self, storage: PathInput | None, method: str, parameters: dict[str, Any], random_state: Seed) -> None:
+    def __init__(
+        self,
+        storage: PathInput | None,
+        method: str,
+        parameters: dict[str, Any],
+        random_state: Seed,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> None:
         if storage is not None and not (isinstance(storage, str | os.PathLike) and os.fspath(storage)):
             raise TypeError(f"storage must be a path or None, got {storage!r}")
-        self.folder = None if storage is None else local_path(storage)
-        self._scratch: _ScratchFolder | None = None
-        stored = None if self.folder is None else _read_key(self.folder)
+        if storage is not None:
+            check_outside(local_path(storage), os.fspath(storage))
+            check_apart(
+                {"storage": os.fspath(storage)}, {name: place_of(given) for name, given in (inputs or {}).items()}
+            )
+        self._store = None if storage is None else NamedStore(storage)
+        self._scratch: ScratchFolder | None = None
+        stored = None if self._store is None else self._store.stored
         self.seed = root_seed(random_state) if stored is None or random_state is not None else int(stored["seed"])
         #: The stages of the fit, and what each keeps: noted beside the key, no part of it.
         self.stages: list[dict[str, Any]] = []
         self.key = {"format": FORMAT, "method": method, "parameters": _as_json(parameters), "seed": self.seed}
-        if stored is not None:
-            self._check_key(stored)
+        if self._store is not None:
+            self._store.check_free()
+            self._store.check(self.key)
 
     @property
     def named(self) -> bool:
         """Whether the products go to a named store."""
-        return self.folder is not None
-
-    def _check_key(self, stored: dict[str, Any]) -> None:
-        for name in self.key:
-            given, found = self.key[name], stored.get(name)
-            if isinstance(given, dict) and isinstance(found, dict):
-                differ = sorted(k for k in given.keys() | found.keys() if given.get(k) != found.get(k))
-                what = ", ".join(f"{k}={found.get(k)!r} there and {given.get(k)!r} here" for k in differ)
-            else:
-                differ = [name] if given != found else []
-                what = f"{found!r} there and {given!r} here"
-            if differ:
-                raise StorageMismatchError(
-                    f"storage {str(self.folder)!r} was made with other {name} ({what}); "
-                    "give the same ones, another storage, or remove the folder"
-                )
+        return self._store is not None
 
     def open(self, fingerprint: str) -> None:
-        """Bind the named store to the input's fingerprint.
+        """Bind the named store to the input's fingerprint, and hold it for this fit.
 
         Raises
         ------
         StorageMismatchError
             If the store was made from other data.
+        StorageBusyError
+            If another fit holds it.
         """
-        if self.folder is None:
-            return
         self.key["input"] = fingerprint
-        stored = _read_key(self.folder)
-        if stored is not None and stored.get("input") != fingerprint:
-            raise StorageMismatchError(
-                f"storage {str(self.folder)!r} was made from other data; give the same data, another storage, "
-                "or remove the folder"
-            )
-        if stored is None:
-            with atomic_path(self.folder / _KEY_FILE) as temporary:
-                temporary.write_text(json.dumps({**self.key, "stages": self.stages}, indent=1, sort_keys=True))
+        if self._store is not None:
+            self._store.open(self.key, {"stages": self.stages})
+
+    def close(self) -> None:
+        """Give the named store free; the fit has ended."""
+        if self._store is not None:
+            self._store.close()
 
     def small(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """A product of small arrays and numbers: from the named store if it is there, else made and kept there."""
-        if self.folder is None:
+        if self._store is None:
             return make()
-        path = self.folder / name
-        if not path.exists():
-            product = make()
-            with atomic_path(path) as temporary:
-                group = zarr.open_group(temporary, mode="w")
-                scalars = {}
-                for key, value in product.items():
-                    if isinstance(value, np.ndarray):
-                        group.create_array(key, data=value)
-                    else:
-                        scalars[key] = value
-                group.attrs["values"] = scalars
-        group = zarr.open_group(path, mode="r")
-        attributes: dict[str, Any] = group.attrs.asdict()
-        return {**attributes["values"], **{key: np.asarray(array[...]) for key, array in group.arrays()}}
+        kept = self._store.small(name)
+        return self._store.keep_small(name, make()) if kept is None else kept
 
     def path(self, name: str) -> Path:
         """Where a product of the named store is, or is to be."""
-        if self.folder is None:
+        if self._store is None:
             raise ValueError("there is no named store")
-        return self.folder / name
+        return self._store.folder / name
 
-    def has(self, name: str) -> bool:
-        """Whether the named store has a product."""
-        return self.folder is not None and (self.folder / name).exists()
+    def discard(self, name: str) -> None:
+        """Remove a product of the named store, if it has it."""
+        remove(self.path(name))
 
-    def rows(
-        self, name: str, array: da.Array, summarize: Callable[..., dict[str, Any]] | None = None
-    ) -> tuple[da.Array, list[dict[str, Any]]]:
+    def kept(self, name: str, read: Callable[[Path], Product]) -> Product | None:
+        """What `read` makes of a product's path, if the named store has one that is not damaged."""
+        return None if self._store is None else self._store.kept(name, read)
+
+    def kept_small(self, name: str) -> dict[str, Any] | None:
+        """A product of small arrays and numbers, if the named store has it."""
+        return None if self._store is None else self._store.small(name)
+
+    def kept_rows(self, name: str, like: da.Array) -> da.Array | None:
+        """A product with one entry a row, if the named store has it; in the blocks of `like`."""
+        found = None if self._store is None else self._store.rows(name, like)
+        return None if found is None else found[0]
+
+    def rows(self, name: str, array: da.Array, summarize: Callable[..., dict[str, Any]] | None = None) -> RowProduct:
         """A product with one entry a row, computed now and held.
 
         Parameters
@@ -164,7 +162,7 @@ class Products:
         array : dask array (n, ...)
             Lazy; chunked by rows into equal blocks but the last.
         summarize : callable, optional
-            (block, number) -> small dict, computed in the same tasks.
+            Block -> small dict, computed in the same tasks.
 
         Returns
         -------
@@ -178,153 +176,49 @@ class Products:
         A task that writes holds its block and nothing else; chunks of the store are the row blocks, so no two tasks
         write the same chunk.
         """
-        task = partial(_summary, summarize=summarize)
-        if self.folder is not None:
-            path = self.folder / name
-            if not path.exists():
-                with atomic_path(path) as temporary:
-                    self._write(temporary, array, task)
-            return _open_rows(path, array)
+        if self._store is not None:
+            return self._store.rows(name, array) or self._store.keep_rows(name, array, summarize)
         # What follows a product that did not fit goes the same way, so that memory stays the same for any n.
         fits = self._scratch is None and array.nbytes <= budget_bytes()
         if fits and active_client() is None and runs_in_process():
             # One array that the tasks fill: with persisted blocks dask would run a second task a block and pass.
-            held = _Held(np.empty(array.shape, array.dtype), None)
-            return _as_dask(held, array), _fill(held, array, task, name)
+            held = Held(np.empty(array.shape, array.dtype), None)
+            return as_dask(held, array), fill(held, array, name, summarize)[0]
         if fits or active_client() is not None:
-            summaries = map_to_objects(task, array, name=f"dc-{name}-sum")
+            array = check_blocks(f"the product {name!r}", array)
             if summarize is None:
                 return persist(array)[0], []
+            summaries = map_to_objects(partial(_summary, summarize=summarize), array, name=f"dc-{name}-sum")
             persisted, summaries = persist(array, summaries)
             return persisted, list(compute(summaries)[0])
-        owner = self._scratch_folder()
-        self._write(owner.path / name, array, task)
-        return _open_rows(owner.path / name, array, owner)
-
-    def _write(self, path: Path, array: da.Array, task: Callable[..., dict[str, Any]]) -> None:
-        group = zarr.open_group(path, mode="w")
-        # Written once and read a few times from the page cache: a codec would cost more than it saves.
-        target = group.create_array(
-            "rows",
-            shape=array.shape,
-            dtype=array.dtype,
-            chunks=array.chunksize,
-            compressors=None,
-            filters=None,
-        )
-        group.attrs["summaries"] = _fill(_Held(target, None), array, task, path.name)
-
-    def _scratch_folder(self) -> _ScratchFolder:
         if self._scratch is None:
-            self._scratch = _ScratchFolder()
-        return self._scratch
+            self._scratch = ScratchFolder()
+        return _write_scratch(self._scratch, name, array, summarize)
 
 
-class _ScratchFolder:
-    """A folder under dask's ``temporary-directory`` that lives as long as this object."""
-
-    def __init__(self) -> None:
-        where = dask.config.get("temporary-directory", None)
-        if where is not None:
-            os.makedirs(where, exist_ok=True)
-        self.path = Path(tempfile.mkdtemp(prefix="daskcluster-", dir=where))
-        weakref.finalize(self, shutil.rmtree, str(self.path), ignore_errors=True)
+def _summary(block: NDArray[Any], number: int, summarize: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    return summarize(block)
 
 
-class _Held:
-    """A product as dask reads and writes it: keeps the scratch folder in this process, is a plain array elsewhere.
-
-    Whole chunks of a store made here, which has no codec, are their files' bytes: they are written straight to these
-    and read as maps of these, without the copies and the thread hops of zarr's general way, which took a quarter of a
-    fit's time. Everything else goes through zarr.
-    """
-
-    def __init__(self, array: Any, owner: _ScratchFolder | None) -> None:
-        self.array = array
-        self.owner = owner
-        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
-        self._token = uuid.uuid4().hex
-
-    def __getitem__(self, index: Any) -> NDArray[Any]:
-        rows = index[0] if isinstance(index, tuple) else index
-        file = self._chunk_file(rows)
-        if file is None or not file.is_file():
-            return np.asarray(self.array[index])
-        block = np.memmap(file, self.dtype, "r", shape=(rows.stop - rows.start, *self.shape[1:]))
-        return np.asarray(block[(slice(None), *index[1:])] if isinstance(index, tuple) else block)
-
-    def __setitem__(self, rows: slice, block: NDArray[Any]) -> None:
-        file = self._chunk_file(rows)
-        if file is None:
-            self.array[rows] = block
-            return
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with open(file, "wb") as target:
-            np.ascontiguousarray(block, self.dtype).tofile(target)
-            # A stored chunk is whole; what stands behind the last row is never read.
-            target.truncate(self.array.chunks[0] * self.dtype.itemsize * math.prod(self.shape[1:]))
-
-    def _chunk_file(self, rows: Any) -> Path | None:
-        """The file of the chunk that the rows begin and do not exceed; None for other rows, and for NumPy arrays."""
-        if not isinstance(self.array, zarr.Array) or not isinstance(self.array.store, LocalStore):
-            return None
-        if not (isinstance(rows, slice) and isinstance(rows.start, int) and isinstance(rows.stop, int)):
-            return None
-        size = self.array.chunks[0]
-        last = min(rows.start + size, self.shape[0])
-        if rows.step not in (None, 1) or rows.start % size or not rows.start < rows.stop <= last:
-            return None
-        chunk = self.array.metadata.encode_chunk_key((rows.start // size,) + (0,) * (self.ndim - 1))
-        return Path(self.array.store.root) / self.array.path / chunk
-
-    def __reduce__(self) -> Any:
-        return _Held, (self.array, None)
-
-    def __dask_tokenize__(self) -> Any:
-        return ("daskcluster-held", self._token)  # without hashing the content
-
-
-def _open_rows(
-    path: Path, like: da.Array, owner: _ScratchFolder | None = None
-) -> tuple[da.Array, list[dict[str, Any]]]:
-    group = zarr.open_group(path, mode="r")
-    attributes: dict[str, Any] = group.attrs.asdict()
-    return _as_dask(_Held(group["rows"], owner), like), attributes["summaries"]
-
-
-def _as_dask(held: _Held, like: da.Array) -> da.Array:
-    return da.from_array(held, chunks=like.chunks, name=f"dc-held-{uuid.uuid4().hex}", asarray=False)
-
-
-def _fill(target: Any, array: da.Array, task: Callable[..., dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    """Compute an array into a target of its shape, block by block; the summaries of its blocks."""
-    writer = partial(_write_block, target=target, size=array.chunksize[0], task=task)
-    return list(compute(map_to_objects(writer, array, name=f"dc-{name}"))[0])
-
-
-def _summary(block: NDArray[Any], number: int, summarize: Callable[..., dict[str, Any]] | None) -> dict[str, Any]:
-    return {} if summarize is None else summarize(block)
-
-
-def _write_block(
-    block: NDArray[Any], number: int, target: Any, size: int, task: Callable[..., dict[str, Any]]
-) -> dict[str, Any]:
-    target[number * size : number * size + len(block)] = block
-    return task(block, number=number)
-
-
-def _read_key(folder: Path) -> dict[str, Any] | None:
-    """The key of a named store; None for a folder that is new or empty."""
-    file = folder / _KEY_FILE
-    if file.is_file():
-        try:
-            key = json.loads(file.read_text())
-        except ValueError as error:
-            raise ValueError(f"storage {str(folder)!r}: its {_KEY_FILE} cannot be read: {error}") from error
-        return dict(key)
-    if folder.exists() and (not folder.is_dir() or any(not _is_leftover(item) for item in folder.iterdir())):
-        raise ValueError(f"storage must be a store made by daskcluster, or an empty or new folder, got {str(folder)!r}")
-    return None
+def _write_scratch(
+    owner: ScratchFolder, name: str, array: da.Array, summarize: Callable[..., dict[str, Any]] | None
+) -> RowProduct:
+    path = owner.path / name
+    try:
+        stored = create_rows(zarr.open_group(path, mode="w"), array)
+        summaries, _ = fill(Held(stored, None), array, name, summarize)
+    except OSError as error:
+        remove(path)
+        full = disk_full(
+            error,
+            owner.path,
+            f"{array.nbytes:,} bytes",
+            "name a folder on another disk with dask's setting temporary-directory (DASK_TEMPORARY_DIRECTORY)",
+        )
+        if full is None:
+            raise
+        raise full from error
+    return as_dask(Held(stored, owner), array), summaries
 
 
 def _as_json(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -356,7 +250,3 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "get_params") and not isinstance(value, type):
         return {"class": type(value).__qualname__, "parameters": _plain(value.get_params(deep=False))}
     return f"{type(value).__qualname__} {dask.base.tokenize(value)}"
-
-
-def _is_leftover(path: Path) -> bool:
-    return path.name.startswith(f".{_KEY_FILE}.partial")

@@ -96,7 +96,10 @@ class Run:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._progress.__exit__(*exception)
+        try:
+            self._progress.__exit__(*exception)
+        finally:
+            self.products.close()
 
     def __call__(self, stage: Stage, *results: Any) -> Any:
         """Call a stage with this run and the results that it needs."""

@@ -17,9 +17,8 @@ def test_existing_outputs_are_refused_before_any_work(stores, tmp_path, monkeypa
     monkeypatch.setattr(estimators.USPEC, "fit", lambda *arguments: pytest.fail("worked"))
     taken = tmp_path / "taken.zarr"
     write_array(da.ones(3), taken)
-    for option in ("--labels", "--model"):
-        message = fail(2, "fit", stores / "x.zarr", "-k", 3, option, taken)
-        assert message == f"Error: '{taken}' exists; give --overwrite to replace it"
+    message = fail(2, "fit", stores / "x.zarr", "-k", 3, "--labels", taken)
+    assert message == f"Error: '{taken}' exists; give --overwrite to replace it"
     assert "exists" in fail(2, "predict", stores / "x.zarr", "--model", stores / "model.zarr", "--labels", taken)
     assert "exists" in fail(2, "make", "flower", taken, "-n", 5)
     (tmp_path / "x.csv").write_text("1,2\n")
@@ -38,8 +37,8 @@ def test_overwrite(tmp_path):
 
 def test_an_output_is_neither_an_input_nor_another_output(stores, tmp_path):
     x, out = stores / "x.zarr", tmp_path / "out.zarr"
-    assert f"--labels '{x}' is the input, too" in fail(2, "fit", x, "-k", 3, "--labels", x, "--overwrite")
-    assert f"--model '{out}' is --labels, too" in fail(2, "fit", x, "-k", 3, "--labels", out, "--model", out)
+    assert f"--labels '{x}' is the input; give" in fail(2, "fit", x, "-k", 3, "--labels", x, "--overwrite")
+    assert f"--model '{out}' is --labels; give" in fail(2, "fit", x, "-k", 3, "--labels", out, "--model", out)
 
 
 def test_picture(stores, tmp_path):

@@ -217,7 +217,7 @@ LABEL_FORMS: dict[str, Form] = {
     "list": lambda y, folder: y.tolist(),
     "dask": lambda y, folder: da.from_array(y, chunks=47),
     "path": lambda y, folder: Path(
-        str(zarr.create_array(str(folder / "y.zarr"), data=y, chunks=(50,)).store_path.store.root)
+        zarr.create_array(str(folder / "y.zarr"), data=y, chunks=(50,)).store_path.store.root  # type: ignore[attr-defined]
     ),
 }
 

@@ -82,9 +82,9 @@ def test_every_stored_chunk_has_one_writer(tmp_path, monkeypatch):
     regions: list[tuple[int, int]] = []
     original = write._write_block
 
-    def recorded(block, path, unit, block_id):
+    def recorded(block, target, unit, lengths, block_id):
         regions.append((block_id[0] * unit[0], len(block)))
-        return original(block, path, unit, block_id)
+        return original(block, target, unit, lengths, block_id)
 
     monkeypatch.setattr(write, "_write_block", recorded)
     write_array(da.from_array(VALUES, chunks=(70, 3)), tmp_path / "x.zarr", chunks=50, shards=300)

@@ -205,7 +205,7 @@ def test_large_stored_chunks_are_read_once(tmp_path):
     watched = zarr.open_array(Watched(str(tmp_path / "X.zarr")), mode="r")
     read.clear()
     check_rows(watched).blocks.compute()
-    assert sorted(read) == ["c/0/0", "c/1/0"]
+    assert sorted(key for key in read if key.startswith("c/")) == ["c/0/0", "c/1/0"]
 
 
 def test_rechunking_never_shuffles(client_inprocess):
@@ -387,7 +387,7 @@ def test_weights_that_do_not_fit_are_refused():
     rows = check_rows(draw())
     with pytest.raises(ValueError, match=r"sample_weight\.shape must be \(100,\), got \(99,\)"):
         check_weights(np.ones(99), rows)
-    with pytest.raises(ValueError, match=r"sample_weight must have one entry a row, .* got shape \(100, 2\)"):
+    with pytest.raises(ValueError, match=r"sample_weight\.shape must be \(100,\), got \(100, 2\)"):
         check_weights(da.ones((100, 2)), rows)
     with pytest.raises(ValueError, match="sample_weight must hold real numbers"):
         check_weights(np.ones(100, complex), rows)

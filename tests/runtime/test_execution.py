@@ -344,4 +344,4 @@ def test_a_task_graph_for_100_000_blocks_is_a_few_layers():
     assert len(labels.dask.layers) <= 8
     small = reduce_blocks(rows_of, join, inputs.check_rows(X).blocks, name="dc-join")
     assert len(small.dask.layers) <= 12
-    assert len(small.dask) <= 2.5 * n_blocks
+    assert len(dask.optimize(small)[0].dask) <= 2.5 * n_blocks

@@ -112,6 +112,7 @@ def test_stages_are_summed_up():
     assert (named.held, named.written_bytes, named.scratch_bytes) == ("named store", 8, 0)
 
 
+@pytest.mark.filterwarnings("ignore::daskcluster.MissingChunksWarning")
 def test_memory_of_large_chunks_is_in_the_plan(tmp_path):
     """A chunk of all rows is read by one task, as it is stored and decoded, and stays until its blocks are used."""
     n_bytes = 1_000_000 * 4 * 4

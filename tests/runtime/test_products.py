@@ -260,6 +260,7 @@ def test_small_products_are_made_once(tmp_path):
         assert found["ids"].tolist() == [0, 1, 2]
         assert found["ids"].dtype == np.int32
         assert (found["sum"], found["n"]) == (0.1 + 0.2, 7)
+        opened.close()
     assert len(made) == 1
 
 
@@ -278,6 +279,7 @@ def test_rows_in_a_named_store_are_computed_once(tmp_path):
         held, summaries = opened.rows("nearest", source.array, first_value)
         assert summaries == SUMMARIES
         assert held.chunks == source.array.chunks
+        opened.close()
         assert np.array_equal(held.compute(), source.values)
     assert len(first.computed) == 5
     assert second.computed == []
@@ -376,6 +378,7 @@ def test_a_store_of_other_data_is_refused(tmp_path):
 def test_the_stores_seed_is_taken_over(tmp_path):
     first = products(tmp_path / "store", random_state=None)
     first.open("data")
+    first.close()
     second = products(tmp_path / "store", random_state=None)
     assert second.seed == first.seed
     assert products(tmp_path / "store", random_state=first.seed).seed == first.seed

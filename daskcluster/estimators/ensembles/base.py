@@ -133,9 +133,9 @@ class EnsembleBase(RowClusterer):
         """
         return self._fit(X, None)
 
-    def _fit(self, X: ArrayInput, given: Constraints | None) -> Self:
+    def _fit(self, X: ArrayInput, given: Constraints | None, y: Any = None) -> Self:
         """Fit; `given` guides the base clusterers, which take constraints."""
-        with self._run(X) as run:
+        with self._run(X, y=y) as run:
             base, consensus = self._parts()
             s = self._stages()
             found = run(s.scan) if given is None else run(_constrained(s.scan), None, given)

@@ -159,7 +159,7 @@ class Ensemble(EnsembleBase):
         given = given_constraints(y, constraints)
         if given is not None and self.sample_rate < 1 and given.labels is None:
             raise ValueError("constraints must be from labels with sample_rate < 1: pairs name rows of the whole")
-        return self._fit(X, given)
+        return self._fit(X, given, y)
 
     def fit_predict(self, X: ArrayInput, y: Any = None, *, constraints: Any = None) -> Any:
         """Cluster the rows and return `labels_`; see `fit`."""

@@ -12,7 +12,16 @@ import numpy as np
 import zarr
 from numpy.typing import DTypeLike, NDArray
 
-from ...files import atomic_path, check_output, choose_chunk_rows, create_array, local_path
+from ...files import (
+    atomic_path,
+    check_apart,
+    check_output,
+    check_outside,
+    choose_chunk_rows,
+    create_array,
+    local_path,
+)
+from ...files.places import expand
 from ...typing import PathInput
 from .csv_files import read_csv
 from .numpy_files import read_npy, read_npz
@@ -58,7 +67,7 @@ def convert(
         Type of the stored values. By default the file's own for npy and npz; float64 for csv; the smallest
         type that holds every column for parquet, a floating one where values are missing.
     overwrite : bool
-        Replace an existing Zarr array.
+        Replace an existing Zarr array, and nothing else.
 
     Returns
     -------
@@ -69,22 +78,27 @@ def convert(
     Raises
     ------
     FileNotFoundError, FileExistsError
-        If `source` does not exist, or `destination` does.
+        If `source` does not exist, or `destination` does; or this one is no array, or lies inside an array, a saved
+        model or the storage of a fit.
+    DiskFullError
+        If the disk is full; nothing of the output is left.
     ImportError
         If the file needs a package of the extra ``convert`` that is not installed.
     ValueError
-        If the file is not what its format says, has no rows, or holds a value or column that is not numeric
-        (the message names it), or that `dtype` cannot hold.
+        If `destination` is, holds or lies inside `source`; or the file is not what its format says, has no rows, or
+        holds a value or column that is not numeric (the message names it), or that `dtype` cannot hold.
 
     Notes
     -----
     Missing values of csv and parquet become NaN. The work runs in this process, one block after the other:
     reading and parsing bound it, not the processor.
     """
-    path = Path(os.fspath(source))
+    path = Path(expand(source))
     if not path.exists():
         raise FileNotFoundError(f"no file at {os.fspath(source)!r}")
-    check_output(destination, overwrite=overwrite)
+    check_apart({"destination": os.fspath(destination)}, {"source": os.fspath(source)})
+    check_outside(local_path(destination), os.fspath(destination))
+    check_output(destination, overwrite=overwrite, kind="array")
     wanted = None if dtype is None else _numeric_dtype(dtype)
     if chunk_rows is not None and chunk_rows < 1:
         raise ValueError(f"chunk_rows: expected at least 1, got {chunk_rows}")
@@ -157,7 +171,8 @@ def _store(
     attributes: dict[str, Any] = {"source": source}
     if rows.names is not None:
         attributes["columns"] = rows.names
-    with atomic_path(destination, overwrite=overwrite) as temporary:
+    needed = None if rows.n_rows is None else rows.n_rows * row_bytes
+    with atomic_path(destination, overwrite=overwrite, kind="array", needed_bytes=needed) as temporary:
         buffer = np.empty((chunk, *rows.shape), dtype=dtype)
         filled = written = 0
         target = None

@@ -1,0 +1,162 @@
+"""Which chunks of a Zarr array are in its store: asked of the store, without reading them.
+
+Zarr allows a chunk to be missing and reads the fill value there, so a lost file looks like data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+from zarr.abc.store import RangeByteRequest, SuffixByteRequest
+from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.sync import sync
+from zarr.storage import LocalStore
+
+__all__ = [
+    "absent_chunks",
+    "absent_parts",
+    "are_there",
+    "chunk_key",
+    "describe_store",
+    "fill_value",
+    "local_file",
+    "stored_unit",
+]
+
+Place: TypeAlias = tuple[int, ...]
+#: In the index of a shard: this chunk is not there.
+_NOTHING = 2**64 - 1
+#: Questions to a store that are under way together.
+_AT_ONCE = 256
+
+
+def stored_unit(array: zarr.Array[Any]) -> tuple[int, ...]:
+    """Lengths of what is one file or object: a shard, or a chunk."""
+    return tuple(max(1, length) for length in array.shards or array.chunks)
+
+
+def fill_value(array: zarr.Array[Any]) -> Any:
+    """What missing chunks are read as."""
+    return array.dtype.type(0) if array.fill_value is None else array.fill_value
+
+
+def chunk_key(array: zarr.Array[Any], place: Place) -> str:
+    """Name of a stored unit inside the array, such as ``c/3/0``."""
+    return array.metadata.encode_chunk_key(place)
+
+
+def describe_store(array: zarr.Array[Any]) -> str:
+    """Where an array is, as a user would write it."""
+    return local_file(array, "") or str(array.store_path)
+
+
+def local_file(array: zarr.Array[Any], key: str) -> str | None:
+    """Path of something in the array's folder; None where its store is no folder."""
+    store = array.store
+    if not isinstance(store, LocalStore):
+        return None
+    return os.path.join(store.root, *filter(None, (array.path, key)))
+
+
+def are_there(array: zarr.Array[Any], places: Sequence[Place]) -> list[bool]:
+    """Whether the store has the units at these places."""
+    keys = [chunk_key(array, place) for place in places]
+    files = [local_file(array, key) for key in keys]
+    if all(files):
+        return [os.path.isfile(file) for file in files if file]
+    return [bool(found) for found in _ask((array.store_path / key).exists for key in keys)]
+
+
+def absent_chunks(array: zarr.Array[Any]) -> NDArray[np.bool_] | None:
+    """Which units are not in the store.
+
+    Returns
+    -------
+    bool array over the grid of units, or None when the store cannot list what it has.
+    """
+    grid = tuple(-(-size // length) for size, length in zip(array.shape, stored_unit(array), strict=True))
+    places = list(np.ndindex(grid))
+    if isinstance(array.store, LocalStore):  # looking each file up is faster than walking the folders
+        found = are_there(array, places)
+    elif array.store.supports_listing:
+        keys = sync(_list(array))
+        found = [f"{array.path}/{chunk_key(array, place)}".lstrip("/") in keys for place in places]
+    else:
+        return None
+    return ~np.array(found, bool).reshape(grid)
+
+
+def absent_parts(array: zarr.Array[Any], absent: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which chunks are missing, those inside shards that are there included.
+
+    Parameters
+    ----------
+    array : zarr.Array
+    absent : bool array
+        As `absent_chunks` gives it.
+
+    Returns
+    -------
+    bool array over the grid of chunks; `absent` itself when the array has no shards, or shards of a rare kind whose
+    index only zarr reads.
+    """
+    codec = _plain_sharding(array)
+    if codec is None:
+        return absent
+    inner: tuple[int, ...] = tuple(s // c for s, c in zip(stored_unit(array), array.chunks, strict=True))
+    missing: Any = absent
+    for axis, count in enumerate(inner):
+        missing = missing.repeat(count, axis)
+    size = 16 * int(np.prod(inner)) + 4  # (offset, length) of each chunk, and a checksum
+    at_start = codec.index_location.value == "start"
+    part = RangeByteRequest(0, size) if at_start else SuffixByteRequest(size)
+    places = [tuple(map(int, place)) for place in np.argwhere(~absent)]
+
+    def question(key: str) -> Any:
+        return lambda: (array.store_path / key).get(default_buffer_prototype(), byte_range=part)
+
+    for place, raw in zip(places, _ask(question(chunk_key(array, place)) for place in places), strict=True):
+        content = b"" if raw is None else raw.to_bytes()
+        if len(content) < size:
+            continue  # cut off: reading it will say so
+        index: Any = np.frombuffer(content[:size], "<u8", count=2 * int(np.prod(inner))).reshape(*inner, 2)
+        region = tuple(slice(k * count, (k + 1) * count) for k, count in zip(place, inner, strict=True))
+        missing[region] = (index == _NOTHING).all(axis=-1)
+    lengths = (-(-size // length) for size, length in zip(array.shape, array.chunks, strict=True))
+    return missing[tuple(slice(length) for length in lengths)]  # a last shard has places behind the array's end
+
+
+def _plain_sharding(array: zarr.Array[Any]) -> ShardingCodec | None:
+    """The sharding of an array whose index is written as zarr does it by default."""
+    codecs: tuple[Any, ...] = getattr(array.metadata, "codecs", ())
+    if len(codecs) != 1 or not isinstance(codecs[0], ShardingCodec):
+        return None
+    written = [codec.to_dict() for codec in codecs[0].index_codecs]
+    return codecs[0] if written == [BytesCodec(endian="little").to_dict(), Crc32cCodec().to_dict()] else None
+
+
+async def _list(array: zarr.Array[Any]) -> set[str]:
+    prefix = f"{array.path}/" if array.path else ""
+    return {key async for key in array.store.list_prefix(prefix)}
+
+
+def _ask(questions: Iterator[Any]) -> list[Any]:
+    """Answers of a store to questions without arguments, many of them together, in their order."""
+
+    async def answers() -> list[Any]:
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def answer(question: Any) -> Any:
+            async with limit:
+                return await question()
+
+        return list(await asyncio.gather(*(answer(question) for question in questions)))
+
+    return sync(answers())

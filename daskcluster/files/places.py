@@ -1,0 +1,179 @@
+"""Where things are: what stands under a path, and whether writing there would harm something else.
+
+An output must not be, hold or lie inside an input, a named store or another output, however the paths are spelled;
+and it is never put inside an array, a saved model or a named store.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import zarr
+
+__all__ = ["KEY_FILE", "check_apart", "check_outside", "expand", "kind_of", "place_of"]
+
+#: Name of the file that makes a folder a named store.
+KEY_FILE = "daskcluster.json"
+
+#: What `kind_of` may find -> what it is called in messages.
+NAMES = {
+    "array": "a Zarr array",
+    "model": "a saved model",
+    "group": "a Zarr group",
+    "storage": "the storage of a fit",
+    "file": "a file",
+    "folder": "a folder that is no Zarr store",
+    "broken": "a Zarr store that cannot be read",
+}
+
+
+def expand(path: str | os.PathLike[str]) -> str:
+    """A path as the file system takes it: without ``file://``, and with the home folder for ``~``; other URLs as is."""
+    name = os.fspath(path)
+    if "://" not in name:
+        return os.path.expanduser(name)
+    url = urlsplit(name)
+    return unquote(url.path) if url.scheme in ("file", "local") else name
+
+
+def place_of(source: Any) -> str | None:
+    """Where an input is stored: a path or URL, or None for what is in memory, or does not tell.
+
+    Paths, Zarr arrays and groups, memory maps, HDF5 datasets and xarray objects tell.
+    """
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source) or None
+    if isinstance(source, zarr.Array | zarr.Group):
+        return str(source.store_path)
+    for owner, name in ((source, "filename"), (getattr(source, "file", None), "filename")):
+        found = getattr(owner, name, None)
+        if isinstance(found, str | os.PathLike):
+            return os.fspath(found)
+    encoding = getattr(source, "encoding", None)
+    found = encoding.get("source") if isinstance(encoding, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
+# -- what stands there ------------------------------------------------------------------------------------------------
+
+
+def kind_of(path: Path) -> str | None:
+    """What stands under a path of this file system: a key of `NAMES`; "empty" for an empty folder, None for nothing."""
+    if not os.path.lexists(path):
+        return None
+    if not path.is_dir():
+        return "file"
+    if (path / KEY_FILE).is_file():
+        return "storage"
+    for name, kind in ((".zarray", "array"), (".zgroup", "group")):
+        if (path / name).is_file():
+            return kind
+    if (path / "zarr.json").is_file():
+        return _kind_of_node(path / "zarr.json")
+    return "folder" if any(path.iterdir()) else "empty"
+
+
+def _kind_of_node(file: Path) -> str:
+    try:
+        node = json.loads(file.read_bytes())
+        kind = node["node_type"]
+        ours = node.get("attributes", {}).get("daskcluster")
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return "broken"
+    if kind == "group" and isinstance(ours, dict) and ours.get("kind") == "model":
+        return "model"
+    return kind if kind in ("array", "group") else "broken"
+
+
+def check_outside(path: Path, shown: str) -> None:
+    """Refuse an output inside an array, a saved model or a named store; `shown` is how the user spelled it.
+
+    Raises
+    ------
+    FileExistsError
+    """
+    for spelled in {path, Path(os.path.realpath(path))}:
+        for parent in spelled.parents:
+            kind = kind_of(parent) if parent.is_dir() and parent != Path(parent.anchor) else None
+            if kind in ("array", "model", "storage"):
+                raise FileExistsError(
+                    f"{shown!r} lies inside {NAMES[kind]}, {str(parent)!r}, which would be damaged; "
+                    "give a path outside of it"
+                )
+
+
+# -- two places -------------------------------------------------------------------------------------------------------
+
+
+def check_apart(outputs: Mapping[str, str | None], others: Mapping[str, str | None]) -> None:
+    """Refuse an output that is, holds or lies inside another output, or one of some other things.
+
+    Parameters
+    ----------
+    outputs, others : mapping of str
+        What it is called (``"--labels"``, ``"the input"``) -> path or URL, or None for none. The others, which
+        are read or belong to somebody else, may lie in each other.
+
+    Raises
+    ------
+    ValueError
+
+    Notes
+    -----
+    Compared are real paths, with links followed, and the links themselves; and the files' own numbers, which tell on a
+    file system that ignores case, or is mounted twice.
+    """
+    taken = [(name, path, _Place(path)) for name, path in others.items() if path]
+    for name, path in outputs.items():
+        if not path:
+            continue
+        own = _Place(path)
+        for other, other_path, place in taken:
+            how = own.relation(place)
+            if how is not None:
+                shown = "" if other_path == path else f" ({other_path!r})"
+                raise ValueError(f"{name} {path!r} {how} {other}{shown}; give another path")
+        taken.append((name, path, own))
+
+
+class _Place:
+    """A path or URL in all forms in which it is compared."""
+
+    def __init__(self, path: str) -> None:
+        name = expand(path)
+        if "://" in name:
+            scheme, _, rest = name.partition("://")
+            self.spelled = {(scheme, *(part for part in rest.split("/") if part))}
+            self.number, self.above = None, set[tuple[int, int]]()
+            return
+        absolute = Path(os.path.abspath(name))
+        real, link = Path(os.path.realpath(absolute)), Path(os.path.realpath(absolute.parent)) / absolute.name
+        self.spelled = {real.parts, link.parts}
+        self.number = _number(real)
+        self.above = {number for parent in (*real.parents, *link.parents) if (number := _number(parent)) is not None}
+
+    def relation(self, other: _Place) -> str | None:
+        """How this one stands to another: "is", "lies inside" or "holds"; None when they are apart."""
+        if self.spelled & other.spelled or (self.number is not None and self.number == other.number):
+            return "is"
+        if self._lies_in(other):
+            return "lies inside"
+        return "holds" if other._lies_in(self) else None
+
+    def _lies_in(self, other: _Place) -> bool:
+        if other.number is not None and other.number in self.above:
+            return True
+        return any(own[: len(outer)] == outer for own in self.spelled for outer in other.spelled)
+
+
+def _number(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return (status.st_dev, status.st_ino) if status.st_ino else None

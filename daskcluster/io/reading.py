@@ -1,0 +1,146 @@
+"""Lazy pieces of what is stored or lies in memory, and the memory that reading them takes."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+
+from ..runtime.blocks import as_declared, check_blocks
+from ..runtime.execution import compute, map_to_objects, runs_in_process
+from .sources import FileRows, MemoryRows, Stored
+
+__all__ = ["Reading", "cut", "cut_memory", "known_rows", "reading_of_chunks", "reading_of_store"]
+
+logger = logging.getLogger("daskcluster")
+
+#: Chunks that zarr decodes beside each other for one read (its setting ``async.concurrency``).
+DECODED_AT_ONCE = 10
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Memory that input takes on its way into row blocks, for the forecast.
+
+    Attributes
+    ----------
+    memory_bytes : int
+        Rows that are in this process's memory.
+    unit_bytes : int
+        What one task reads where that is more than a block, and stays until its blocks are used; else 0.
+    buffer_bytes : int
+        Chunks that are decoded for one read.
+    n_units : int
+        Such reads.
+    """
+
+    memory_bytes: int = 0
+    unit_bytes: int = 0
+    buffer_bytes: int = 0
+    n_units: int = 1
+
+    def peak_bytes(self, threads: int) -> int:
+        """Bytes at a time with so many tasks beside each other: one more unit waits until all of it is used."""
+        waiting = min(threads + 1, self.n_units) * self.unit_bytes
+        return waiting + min(threads, self.n_units) * self.buffer_bytes
+
+
+def cut(name: str, stored: Stored, rows: int) -> da.Array:
+    """Lazy pieces of so many rows.
+
+    Parameters
+    ----------
+    name : str
+        The argument, for messages.
+    stored : Stored
+    rows : int
+
+    Notes
+    -----
+    ``da.from_array`` would copy an array in memory, and name tasks as nobody knows them.
+    """
+    # The content may change under the same path, so the name of the tasks must not outlive this call.
+    token = uuid.uuid4().hex
+    shape = stored.shape
+    chunks = da.core.normalize_chunks((rows, *(max(1, size) for size in shape[1:])), shape, dtype=stored.dtype)
+    source = dask.delayed(stored, name=f"dc-source-{token}", traverse=False)
+    return da.map_blocks(
+        _read_piece,
+        source=source,
+        argument=name,
+        rows=rows,
+        name=f"dc-read-{token}",
+        chunks=chunks,
+        dtype=stored.dtype,
+        meta=np.empty((0,) * len(shape), stored.dtype),
+    )
+
+
+def _read_piece(source: Stored, argument: str, rows: int, block_id: tuple[int, ...]) -> NDArray[Any]:
+    start = block_id[0] * rows
+    stop = min(start + rows, source.shape[0])
+    what = f"what was read of {argument}, rows {start} to {stop - 1},"
+    return as_declared(what, source.read(start, stop), (stop - start, *source.shape[1:]), source.dtype)
+
+
+def cut_memory(name: str, array: NDArray[Any], rows: int) -> da.Array:
+    """Blocks of an array in memory: views of it where tasks run in this process, else parts that travel to them."""
+    if runs_in_process():
+        return cut(name, MemoryRows(array), rows)
+    # Without a name dask would hash the whole array.
+    return da.from_array(array, chunks=(rows, *array.shape[1:]), name=False)
+
+
+def reading_of_store(stored: Stored, size: int) -> tuple[int, Reading]:
+    """Rows that one task reads for blocks of `size` rows, and what that takes.
+
+    Straight into canonical blocks, or whole chunks first when those are much larger. Shards are read by the chunks
+    inside them.
+    """
+    n_samples, n_features = stored.shape
+    row_bytes = n_features * stored.dtype.itemsize
+    if stored.chunks is None:
+        span = stored.strides[0] if isinstance(stored, FileRows) else row_bytes
+        return size, Reading(buffer_bytes=size * max(0, span - row_bytes), n_units=-(-n_samples // size))
+    stored_rows, stored_columns = stored.chunks
+    rows = size if stored_rows <= 2 * size else stored_rows
+    aligned = rows % stored_rows == 0 or stored_rows % rows == 0
+    touched = max(1, rows // stored_rows + (0 if aligned else 2)) * -(-n_features // stored_columns)
+    decoded = min(touched, DECODED_AT_ONCE) * stored_rows * stored_columns * stored.dtype.itemsize
+    return rows, Reading(
+        unit_bytes=0 if rows == size else min(rows, n_samples) * row_bytes,
+        # As it is stored, and decoded.
+        buffer_bytes=2 * decoded,
+        n_units=-(-n_samples // rows),
+    )
+
+
+def reading_of_chunks(array: da.Array, size: int) -> Reading:
+    """Chunks of a dask array that are larger than blocks stay until all their blocks are used; made by two copies."""
+    longest = max(array.chunks[0])
+    if longest <= size and array.numblocks[1] == 1:
+        return Reading()
+    unit_bytes = int(longest) * array.shape[1] * array.dtype.itemsize
+    return Reading(unit_bytes=unit_bytes, buffer_bytes=unit_bytes, n_units=array.numblocks[0])
+
+
+def known_rows(name: str, array: da.Array) -> da.Array:
+    """The same array with known chunk lengths, counted where they are not, to which its tasks hold every block."""
+    if not any(np.isnan(length) for axis in array.chunks for length in axis):
+        return check_blocks(name, array)
+    if array.ndim > 1 and np.isnan(array.shape[1]):
+        raise ValueError(f"{name} must have a known number of features, got chunks {array.chunks}")
+    first = array.blocks[:, 0] if array.ndim > 1 and array.numblocks[1] > 1 else array
+    lengths = tuple(found["rows"] for found in compute(map_to_objects(_length, first, name="dc-count"))[0])
+    logger.info("counted the rows of %d chunks of unknown length: %d rows", len(lengths), sum(lengths))
+    return check_blocks(name, array, (lengths, *array.chunks[1:]))
+
+
+def _length(block: NDArray[Any], number: int) -> dict[str, Any]:
+    return {"rows": len(block)}

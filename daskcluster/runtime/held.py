@@ -1,0 +1,199 @@
+"""Rows that are held: a dask array over one array in memory or in a store, filled and read block by block."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+import uuid
+import weakref
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+from zarr.storage import LocalStore
+
+from ..errors import MissingChunksError
+from ..files.chunks import are_there, describe_store
+from ..files.digests import block_digest
+from .blocks import as_declared
+from .execution import compute, map_to_objects
+from .visibility import Seen
+
+__all__ = ["Held", "ScratchFolder", "as_dask", "create_rows", "damaged_blocks", "fill"]
+
+#: What a block says of itself when it is computed: (block, number) -> small dict.
+Summarize = Callable[..., dict[str, Any]]
+
+
+class ScratchFolder:
+    """A folder under dask's ``temporary-directory`` that lives as long as this object."""
+
+    def __init__(self) -> None:
+        where = dask.config.get("temporary-directory", None)
+        if where is not None:
+            os.makedirs(where, exist_ok=True)
+        self.path = Path(tempfile.mkdtemp(prefix="daskcluster-", dir=where))
+        weakref.finalize(self, shutil.rmtree, str(self.path), ignore_errors=True)
+
+
+class Held:
+    """A product as dask reads and writes it: keeps the scratch folder in this process, is a plain array elsewhere.
+
+    Whole chunks of a store made here, which has no codec, are their files' bytes: they are written straight to these
+    and read as maps of these, without the copies and the thread hops of zarr's general way, which took a quarter of a
+    fit's time. Everything else goes through zarr.
+    """
+
+    def __init__(self, array: Any, owner: ScratchFolder | None) -> None:
+        self.array = array
+        self.owner = owner
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+        self._seen = Seen(array)
+        self._token = uuid.uuid4().hex
+
+    def __getitem__(self, index: Any) -> NDArray[Any]:
+        rows = index[0] if isinstance(index, tuple) else index
+        if isinstance(self.array, zarr.Array):
+            self._seen.prove()
+            self._check_whole(rows)
+        file = self._chunk_file(rows)
+        if file is None:
+            return np.asarray(self.array[index])
+        block = np.memmap(file, self.dtype, "r", shape=(rows.stop - rows.start, *self.shape[1:]))
+        return np.asarray(block[(slice(None), *index[1:])] if isinstance(index, tuple) else block)
+
+    def _check_whole(self, rows: Any) -> None:
+        """Refuse rows of which a chunk is not there: every chunk of a product has been written."""
+        size = self.array.chunks[0]
+        if isinstance(rows, slice):
+            start, stop, _ = rows.indices(self.shape[0])
+            numbers: Any = range(start // size, -(-stop // size))
+        else:
+            numbers = np.unique(np.arange(self.shape[0])[rows] // size)
+        places = [(int(number),) + (0,) * (self.ndim - 1) for number in numbers]
+        for place, there in zip(places, are_there(self.array, places), strict=True):
+            if not there:
+                where = describe_store(self.array)
+                raise MissingChunksError(
+                    f"block {place[0]} of {where!r} is not there, which a fit wrote there; remove this product, and "
+                    "fit again: it is made again"
+                )
+
+    def __setitem__(self, rows: slice, block: NDArray[Any]) -> None:
+        if isinstance(self.array, zarr.Array):
+            self._seen.prove()
+        file = self._chunk_file(rows)
+        if file is None:
+            self.array[rows] = block
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with open(file, "wb") as target:
+            # Not `tofile`, whose error does not say that the disk is full.
+            target.write(np.ascontiguousarray(block, self.dtype).reshape(-1).view(np.uint8).data)
+            # A stored chunk is whole; what stands behind the last row is never read.
+            target.truncate(self.array.chunks[0] * self.dtype.itemsize * math.prod(self.shape[1:]))
+
+    def _chunk_file(self, rows: Any) -> Path | None:
+        """The file of the chunk that the rows begin and do not exceed; None for other rows, and for NumPy arrays."""
+        if not isinstance(self.array, zarr.Array) or not isinstance(self.array.store, LocalStore):
+            return None
+        if not (isinstance(rows, slice) and isinstance(rows.start, int) and isinstance(rows.stop, int)):
+            return None
+        size = self.array.chunks[0]
+        last = min(rows.start + size, self.shape[0])
+        if rows.step not in (None, 1) or rows.start % size or not rows.start < rows.stop <= last:
+            return None
+        chunk = self.array.metadata.encode_chunk_key((rows.start // size,) + (0,) * (self.ndim - 1))
+        return Path(self.array.store.root) / self.array.path / chunk
+
+    def __reduce__(self) -> Any:
+        return Held, (self.array, None)
+
+    def __dask_tokenize__(self) -> Any:
+        return ("daskcluster-held", self._token)  # without hashing the content
+
+
+def as_dask(held: Held, like: da.Array) -> da.Array:
+    """A dask array over what is held, in the blocks of another one."""
+    return da.from_array(held, chunks=like.chunks, name=f"dc-held-{uuid.uuid4().hex}", asarray=False)
+
+
+def create_rows(group: zarr.Group, array: da.Array) -> zarr.Array[Any]:
+    """An empty stored array for the rows of a product; its chunks are the row blocks."""
+    # Written once and read a few times from the page cache: a codec would cost more than it saves.
+    return group.create_array(
+        "rows", shape=array.shape, dtype=array.dtype, chunks=array.chunksize, compressors=None, filters=None
+    )
+
+
+def fill(
+    target: Held, array: da.Array, name: str, summarize: Summarize | None, *, digests: bool = False
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Compute an array into a target of its shape, block by block.
+
+    Returns
+    -------
+    summaries : list of dict
+        One a block, in block order.
+    digests : list of str
+        Those of the blocks, if asked for.
+    """
+    writer = partial(
+        _write_block, target=target, size=array.chunksize[0], name=name, summarize=summarize, digests=digests
+    )
+    found = list(compute(map_to_objects(writer, array, name=f"dc-{name}"))[0])
+    return [block["summary"] for block in found], [block["digest"] for block in found if digests]
+
+
+def _write_block(
+    block: NDArray[Any], number: int, target: Held, size: int, name: str, summarize: Summarize | None, digests: bool
+) -> dict[str, Any]:
+    start, stop = number * size, min((number + 1) * size, target.shape[0])
+    what = f"block {number} of the product {name!r}"
+    block = as_declared(what, block, (stop - start, *target.shape[1:]), target.dtype)
+    target[start:stop] = block
+    # The digest of what was meant to be written; in the dtype in which it is.
+    digest = block_digest(np.ascontiguousarray(block, target.dtype)) if digests else ""
+    return {"summary": {} if summarize is None else summarize(block), "digest": digest}
+
+
+# -- what is found again ----------------------------------------------------------------------------------------------
+
+
+def damaged_blocks(held: Held, name: str, digests: list[str] | None) -> list[int]:
+    """Numbers of the blocks of a store that are not what was written; reads all of them once.
+
+    Parameters
+    ----------
+    digests : list of str, or None
+        Those of the blocks. None, for a store that has none, looks whether the files are there and have their lengths.
+    """
+    size, n_rows = held.array.chunks[0], held.shape[0]
+    numbers = da.arange(-(-n_rows // size), chunks=1)
+    found = compute(map_to_objects(_look_at_block, numbers, name=f"dc-check-{name}", held=held, read=bool(digests)))[0]
+    looks = [block["found"] for block in found]
+    wanted = digests or [""] * len(looks)
+    suspect = [number for number, (look, digest) in enumerate(zip(looks, wanted, strict=True)) if look != digest]
+    # A worker that does not see the store finds damage everywhere: what this process sees itself, decides.
+    return [n for n in suspect if _look_at_block(None, n, held, bool(digests))["found"] != wanted[n]]
+
+
+def _look_at_block(_: Any, number: int, held: Held, read: bool) -> dict[str, str | None]:
+    """The digest of a block, or "" when it is only looked at; None where it is not there, or has another length."""
+    size = held.array.chunks[0]
+    rows = slice(number * size, min((number + 1) * size, held.shape[0]))
+    file = held._chunk_file(rows)
+    try:
+        if file is not None and file.stat().st_size != size * held.dtype.itemsize * math.prod(held.shape[1:]):
+            return {"found": None}
+        return {"found": block_digest(held[rows]) if read else ""}
+    except (FileNotFoundError, MissingChunksError):
+        return {"found": None}

@@ -1,0 +1,94 @@
+"""Whether the process that works sees what the caller's process sees.
+
+A pickled Zarr array carries its metadata: where its folder is not mounted, it reads the fill value and nothing fails.
+So every process asks the file system itself, before it reads or writes there for the first time.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Any
+
+import zarr
+from zarr.core.sync import sync
+from zarr.storage import MemoryStore
+
+from ..errors import UnseenStoreError
+from ..files.chunks import describe_store
+from .execution import runs_in_process
+
+__all__ = ["Seen", "check_shareable", "process_name", "unseen"]
+
+
+def process_name() -> str:
+    """The process that runs this, as messages name it."""
+    if "distributed" in sys.modules:
+        from distributed import get_worker
+
+        try:
+            return f"worker {get_worker().address}"
+        except ValueError:
+            pass
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def unseen(where: str, why: object) -> UnseenStoreError:
+    """The error that names the process and what it does not see."""
+    return UnseenStoreError(
+        f"{process_name()} does not see {where!r} as the process that opened it does ({why}); "
+        "give a path on a file system that all workers share"
+    )
+
+
+class Seen:
+    """A Zarr array that proves in each process, before its first use, that it is the one that was opened.
+
+    A process that gets it by pickle, or as a worker that joins late, proves it anew.
+
+    Parameters
+    ----------
+    array : zarr.Array
+    """
+
+    def __init__(self, array: zarr.Array[Any]) -> None:
+        self.array = array
+        self._proved = False
+
+    def prove(self) -> None:
+        """Open the array anew, and compare; raises UnseenStoreError, which names the process and the store."""
+        if self._proved:
+            return
+        array = self.array
+        try:
+            found = sync(zarr.AsyncArray.open(array.store_path, zarr_format=array.metadata.zarr_format))
+        except Exception as error:
+            raise unseen(describe_store(array), f"nothing to open there: {type(error).__name__}") from error
+        if _form(found) != _form(array):
+            raise unseen(describe_store(array), f"another array is there, {_form(found)} and not {_form(array)}")
+        self._proved = True
+
+    def __reduce__(self) -> Any:
+        return Seen, (self.array,)
+
+
+def _form(array: Any) -> tuple[Any, ...]:
+    return tuple(array.shape), str(array.dtype.newbyteorder("=")), tuple(array.chunks), array.shards
+
+
+def check_shareable(name: str, array: zarr.Array[Any]) -> None:
+    """Refuse an array in this process's memory where other processes work; raises ValueError."""
+    if _in_memory(array.store) and not runs_in_process():
+        kind = "MemoryStore" if isinstance(array.store, MemoryStore) else "store in memory"
+        raise ValueError(
+            f"{name} lives in a zarr {kind}, which the worker processes of the active scheduler cannot read; "
+            "save it to a folder and pass the path"
+        )
+
+
+def _in_memory(store: Any) -> bool:
+    inner = getattr(store, "_store", None)  # of a store that wraps another
+    protocol = getattr(getattr(store, "fs", None), "protocol", ())
+    protocols = (protocol,) if isinstance(protocol, str) else tuple(protocol)
+    return isinstance(store, MemoryStore) or "memory" in protocols or (inner is not None and _in_memory(inner))
