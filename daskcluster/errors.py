@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import sys
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 __all__ = [
     "DamagedStoreError",
@@ -16,9 +19,13 @@ __all__ = [
     "StorageMismatchError",
     "UnreadableChunkError",
     "UnseenStoreError",
+    "collected_warnings",
     "is_disk_full",
     "warn_user",
 ]
+
+#: Where the warnings of the work that is going on are put, instead of being shown.
+_collected: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("daskcluster_warnings", default=None)
 
 
 class FewerClustersWarning(UserWarning):
@@ -71,8 +78,52 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and _package_of(frame.f_globals) in ("daskcluster", "sklearn"):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    collected = _collected.get()
+    if collected is None:
+        warnings.warn(message, category, stacklevel=level)
+    else:
+        place = frame.f_code.co_filename, frame.f_lineno
+        collected.append(warnings.WarningMessage(category(message), category, *place))
 
 
 def _package_of(names: dict[str, object]) -> str:
     return str(names.get("__name__", "")).partition(".")[0]
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect the warnings of the work inside, and of no other: those of this package, and what others would show.
+
+    Notes
+    -----
+    Not by `warnings.catch_warnings`, which belongs to the process: of two threads that work at the same time one would
+    put back what the other had set, and no warning would be shown from then on.
+    """
+    found: list[warnings.WarningMessage] = []
+    token = _collected.set(found)
+    if not isinstance(warnings.showwarning, _Collector):
+        warnings.showwarning = _Collector(warnings.showwarning)  # type: ignore[assignment]
+    # A change of the filters has Python show again what it would show once a place.
+    warnings.simplefilter("default", _OfNobody, append=True)
+    try:
+        yield found
+    finally:
+        _collected.reset(token)
+
+
+class _OfNobody(Warning):
+    """Is never given."""
+
+
+class _Collector:
+    """Stands for `warnings.showwarning`: collects where that is asked for, and hands on the others."""
+
+    def __init__(self, show: Callable[..., None]) -> None:
+        self._show = show
+
+    def __call__(self, message: Warning, category: type[Warning], *place: object, **more: object) -> None:
+        collected = _collected.get()
+        if collected is None:
+            self._show(message, category, *place, **more)
+        else:
+            collected.append(warnings.WarningMessage(message, category, *place, **more))  # type: ignore[arg-type]

@@ -460,7 +460,10 @@ def _eigenvalues_of(estimator_or_values: Any) -> NDArray[np.float64]:
         if not hasattr(found, "eigenvalues_"):
             raise TypeError(f"{type(found).__name__} has no eigenvalues_: is it fitted, and a spectral method?")
         found = found.eigenvalues_
-    values = np.atleast_1d(np.asarray(found, np.float64))
+    try:
+        values = np.atleast_1d(np.asarray(found, np.float64))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"eigenvalues must be a list of finite numbers, got {found!r:.100}") from error
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
         raise ValueError(f"eigenvalues must be a list of finite numbers, got shape {values.shape}")
     return values

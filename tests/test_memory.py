@@ -18,6 +18,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+import zarr
 
 import daskcluster as dc
 
@@ -49,29 +50,84 @@ def _generate_block(n_features: int, block_info: Any = None) -> np.ndarray:
     return X
 
 
-def fit(case: dict[str, Any], folder: str) -> dict[str, Any]:
-    """Fit one case and report its peak."""
-    X = generate(case["n"], case["d"]).astype(case.get("dtype", "f4"))
-    given_bytes = 0
-    if case.get("numpy"):
+def generate_labels(n_samples: int) -> da.Array:
+    """Eight base clusterings into 12 clusters each."""
+    rows = generate(n_samples, 8)
+    return (rows % 12).astype(np.int16)
+
+
+#: Form -> (chunks, shards) of a store of so many rows and columns.
+STORES: dict[str, Any] = {
+    "one chunk": lambda n, d: ((n, d), None),
+    "one shard": lambda n, d: ((-(-n // 16), d), (-(-n // 16) * 16, d)),
+    "columns": lambda n, d: ((n, 1), None),
+}
+
+
+def rows_of(case: dict[str, Any], folder: str) -> Any:
+    """The rows of a case in the form that it asks for."""
+    X = generate_labels(case["n"]) if case.get("labels") else generate(case["n"], case["d"])
+    X = X.astype(case.get("dtype", X.dtype))
+    form = case.get("form", "dask")
+    if form == "dask":
+        return X
+    if form == "numpy":
         rows = np.empty(X.shape, X.dtype)
         with dask.config.set(scheduler="synchronous"):
             X.store(rows)
-        X, given_bytes = rows, rows.nbytes
-    parameters = {"n_clusters": 5, "random_state": 0, **case.get("parameters", {})}
+        return rows
+    chunks, shards = STORES[form](*X.shape)
+    path = os.path.join(folder, f"{form}-{X.shape}-{X.dtype}.zarr")
+    if not os.path.exists(path):  # written by a child of its own, whose memory nobody counts
+        child = os.fork()
+        if child == 0:
+            with dask.config.set(scheduler="synchronous"):
+                zarr.create_array(path, data=X.compute(), chunks=chunks, shards=shards)
+            os._exit(0)
+        os.waitpid(child, 0)
+    return path
+
+
+def estimator(case: dict[str, Any], **more: Any) -> Any:
+    """The estimator of a case."""
+    parameters = {"n_clusters": 5, "random_state": 0, **case.get("parameters", {}), **more}
+    for name in ("base", "consensus"):
+        if name in parameters:
+            parameters[name] = getattr(dc, parameters[name])()
+    return getattr(dc, case["class"])(**parameters)
+
+
+def partial_labels(case: dict[str, Any], n_samples: int) -> tuple[Any, ...]:
+    """Known classes of every tenth row, for an estimator that takes constraints."""
+    return (np.where(np.arange(n_samples) % 10, -1, np.arange(n_samples) // 10 % 5),) if case.get("known") else ()
+
+
+def peak_bytes() -> int:
+    """Peak memory of this process; what `getrusage` says of a child starts at its parent's peak."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        found = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(found.split()[1]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def fit(case: dict[str, Any], folder: str) -> dict[str, Any]:
+    """Fit one case and report its peak."""
+    X = rows_of(case, folder)
+    known = partial_labels(case, case["n"])
+    parameters: dict[str, Any] = {}
     if case.get("storage"):
         parameters["storage"] = os.path.join(folder, f"run{os.getpid()}")
     with dask.config.set(
         {"num_workers": 2, "daskcluster.memory-budget": case["budget"], "temporary-directory": folder}
     ):
-        model = getattr(dc, case["class"])(**parameters)
+        model = estimator(case, **parameters)
         plan = model.plan(X)
-        model.fit(X)
+        model.fit(X, *known)
         labels = np.asarray(model.labels_[:: max(1, case["n"] // 1000)])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
-        "peak": peak if sys.platform == "darwin" else peak * 1024,
-        "given": given_bytes,
+        "peak": peak_bytes(),
         "plan": plan.peak_bytes,
         "held": plan.held,
         "blocks": plan.n_blocks,
@@ -83,9 +139,9 @@ def main(cases: list[dict[str, Any]], folder: str) -> None:
     """Measure every case in a child; write the reports."""
     with dask.config.set(scheduler="synchronous"):  # no threads before the forks
         for case in cases:
-            parameters = {"n_clusters": 5, "random_state": 0, **case.get("parameters", {}), "max_iter": 1}
-            X = generate(6000, case["d"]).astype(case.get("dtype", "f4"))
-            getattr(dc, case["class"])(**parameters).fit(X)
+            few = {"max_iter": 1} if case["class"] not in ("Ensemble", "ISEC") else {}
+            X = rows_of({**case, "n": 2000, "form": "dask"}, folder)
+            estimator(case, **few).fit(X, *partial_labels(case, 2000))
     reports = []
     for case in cases:
         read, write = os.pipe()
@@ -125,7 +181,7 @@ CASES: dict[str, dict[str, Any]] = {
     "USPEC, four times the rows": SMALL | USPEC | {"n": 520_000},
     "USPEC in memory": SMALL | USPEC | {"budget": "1 GiB"},
     "USPEC in a named store": SMALL | USPEC | {"storage": True},
-    "USPEC, NumPy": SMALL | USPEC | {"numpy": True},
+    "USPEC, NumPy": SMALL | USPEC | {"form": "numpy"},
     "USPEC in the plane": {"n": 300_000, "d": 2, "budget": "1 MiB", "class": "USPEC"},
     "USPEC, many representatives": {"n": 30_000, "d": 3, "budget": "1 MiB", "class": "USPEC"}
     | {"parameters": {"n_representatives": 2000, "candidate_factor": 4}},
@@ -141,6 +197,27 @@ CASES: dict[str, dict[str, Any]] = {
     "KMeans ||": SMALL | {"n": 60_000, "class": "KMeans", "parameters": {"max_iter": 1, "init": "k-means||"}},
 }
 
+#: Every estimator, on rows (or labels) of some 30 MB.
+ROWS = {"n": 500_000, "d": 16, "budget": "128 MiB"}
+LABELS = {"n": 1_000_000, "d": 8, "labels": True, "budget": "128 MiB"}
+EVERY: dict[str, dict[str, Any]] = {
+    "USPEC": ROWS | USPEC,
+    "KMeans": ROWS | KMEANS,
+    "FastCSC": ROWS | {"class": "FastCSC", "known": True, "parameters": {"n_representatives": 200}},
+    "FastCSPML": ROWS | {"class": "FastCSPML", "parameters": {"max_iter": 5, "gamma": 0.01}},
+    "CSPML": ROWS | {"n": 1500, "class": "CSPML", "known": True, "parameters": {"max_iter": 5}},
+    "USENC": ROWS | {"class": "USENC", "parameters": {"n_base_clusterings": 3, "n_representatives": 200}},
+    "Ensemble": ROWS | {"class": "Ensemble", "parameters": {"base": "KMeans", "n_base_clusterings": 2}},
+    "BipartiteCut": LABELS | {"class": "BipartiteCut"},
+    "SEC": LABELS | {"class": "SEC", "parameters": {"n_init": 2, "max_iter": 3}},
+    "SECRP": LABELS | {"class": "SEC", "parameters": {"n_components": 10, "n_init": 2, "max_iter": 3}},
+    "ISEC": LABELS | {"class": "ISEC", "parameters": {"n_representatives": 200, "max_iter": 5}},
+}
+for _name, _case in EVERY.items():
+    CASES |= {f"{_name}: {form}": _case | {"form": form} for form in ("numpy", "one chunk")}
+for _name in ("USPEC", "KMeans", "SEC"):
+    CASES |= {f"{_name}: {form}": EVERY[_name] | {"form": form} for form in ("one shard", "columns")}
+
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
@@ -151,17 +228,15 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
 @pytest.mark.parametrize("case", CASES)
 def test_peak_is_below_the_forecast(case, reports):
     report = reports[case]
-    assert report["peak"] - report["given"] <= report["plan"]
+    assert report["peak"] <= report["plan"]
     assert report["plan"] <= 4 * report["peak"], "the forecast says something"
     assert report["clusters"] >= 2
 
 
 def test_the_forecast_says_where_products_are_held(reports):
-    assert {case: reports[case]["held"] for case in CASES if case.startswith("USPEC")} == {
-        case: {"USPEC in memory": "memory", "USPEC in a named store": "named store"}.get(case, "scratch store")
-        for case in CASES
-        if case.startswith("USPEC")
-    }
+    held = {case: report["held"] for case, report in reports.items() if case.startswith("USPEC") and ":" not in case}
+    special = {"USPEC in memory": "memory", "USPEC in a named store": "named store"}
+    assert held == {case: special.get(case, "scratch store") for case in held}
 
 
 @pytest.mark.parametrize("name", ["USPEC", "KMeans"])

@@ -64,8 +64,8 @@ def test_tables_of_real_numbers_pass(dtype):
 @pytest.mark.parametrize(
     ("shape", "dtype", "words"),
     [
-        ((), "f8", r"X: Expected 2D array .* got 0D array instead, shape \(\)"),
-        ((5,), "f8", r"got 1D array instead, shape \(5,\)\. Reshape your data, for instance with X\.reshape\(-1, 1\)"),
+        ((), "f8", r"X: Expected 2D array .* got scalar array instead, shape \(\)"),
+        ((5,), "f8", r"got 1D array instead, shape \(5,\)\. Reshape your data, as with X\.reshape\(-1, 1\)"),
         ((5, 2, 3), "f8", r"got 3D array instead, shape \(5, 2, 3\)"),
         ((5, 2), "c8", "Complex data not supported, got dtype complex64"),
         ((5, 2), "U3", "X must hold real numbers, got dtype <U3"),
@@ -84,6 +84,6 @@ def test_another_number_of_features_is_refused():
     class Model(SimpleNamespace):
         pass
 
-    check_n_features(Model(n_features_in_=3), 3)
+    check_n_features(Model(n_features_in_=3), (5, 3))
     with pytest.raises(ValueError, match=r"^X has 2 features, but Model is expecting 3 features as input$"):
-        check_n_features(Model(n_features_in_=3), 2)
+        check_n_features(Model(n_features_in_=3), (5, 2))

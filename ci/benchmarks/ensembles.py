@@ -223,7 +223,7 @@ def pass_seconds(base: np.ndarray, k: int, rd: int | None, n_passes: int = 4) ->
     import dask.array as da
 
     from daskcluster.ensemble import incidence, projection, spectral
-    from daskcluster.pipeline.kmeans import lloyd_over_blocks
+    from daskcluster.pipeline.lloyd import lloyd_over_blocks
 
     rows = incidence.check_base_clusterings(base)
     book = incidence.scan_labels(rows).book

@@ -1,7 +1,7 @@
 """The command line: arguments -> io, estimators, metrics.
 
 Results go to stdout, progress and messages to stderr. Exit codes: 0 done, 1 the run failed, 2 the arguments or the
-input are not acceptable, 130 interrupted by Ctrl-C.
+input are not acceptable, 130 interrupted by Ctrl-C, 143 and 129 ended by the signals SIGTERM and SIGHUP.
 
 Commands, one file a family:
 
@@ -14,6 +14,8 @@ demo.py         demo: most of the above in one
 
 What they share, each importing only from those above it:
 
+signals.py      what ends a command from outside
+wording.py      the library's messages in the words of the command line
 failures.py     exceptions -> one line and an exit code
 options.py      kinds of values, common options, options handed on as one argument
 inputs.py       where all arrays are opened

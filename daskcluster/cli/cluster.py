@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -38,6 +39,10 @@ class Cluster:
         import dask
 
         address = self.scheduler or dask.config.get("scheduler-address", None)
+        if address and not (self.workers or self.scheduler_file):
+            _check_address("--scheduler" if self.scheduler else "DASK_SCHEDULER_ADDRESS", address)
+        if self.scheduler_file is not None:
+            _check_scheduler_file(self.scheduler_file)
         if self.report is not None:
             self._check_report(self.report, bool(address), overwrite)
         with contextlib.ExitStack() as stack:
@@ -72,8 +77,9 @@ class Cluster:
         import dask
         from dask.system import CPU_COUNT
 
-        # Before distributed is imported, here and in the workers: they log every connection that closes, and every
-        # failure of a task, which this process reports anyway.
+        # Workers log every connection that closes, and every failure of a task with its traceback, which this process
+        # reports in one line.
+        level = logging.ERROR if _debugging() else logging.CRITICAL
         dask.config.set(logging={"distributed": "error", "distributed.worker": "critical"})
         from distributed import Client, LocalCluster
 
@@ -83,7 +89,7 @@ class Cluster:
                 threads_per_worker=max(1, CPU_COUNT // workers),
                 processes=True,
                 dashboard_address="127.0.0.1:0",  # a free port: the usual one may be taken, which warns
-                silence_logs=logging.ERROR,
+                silence_logs=level,  # of the workers, too
             )
         stack.enter_context(cluster)
         stack.enter_context(Client(cluster))
@@ -92,10 +98,14 @@ class Cluster:
 
     def _connect(self, stack: contextlib.ExitStack, address: str | None, quiet: bool) -> None:
         """Connect to a running scheduler; workers may come later."""
+        import logging
+
         from distributed import Client
 
-        if self.scheduler_file is not None and not os.path.exists(self.scheduler_file):
-            raise InputError(f"no scheduler file at {self.scheduler_file!r}; start `dask scheduler --scheduler-file`")
+        # It logs the end of the scheduler with its traceback; the command says it in a line.
+        logger = logging.getLogger("distributed.client")
+        stack.callback(logger.setLevel, logger.level)
+        logger.setLevel(logging.CRITICAL)
         where = address or self.scheduler_file
         try:
             client = Client(scheduler_file=self.scheduler_file) if self.scheduler_file else Client(address)
@@ -107,6 +117,33 @@ class Cluster:
             client.wait_for_workers(1)
         if not quiet:
             click.echo(f"{len(client.nthreads())} workers of {where}{_dashboard(client)}", err=True)
+
+
+def _check_address(option: str, address: str) -> None:
+    """Refuse an address without a port, or with a protocol that nobody speaks."""
+    protocol, _, place = address.rpartition("://")
+    if protocol not in ("", "tcp", "tls", "ucx", "ws", "wss", "inproc"):
+        raise InputError(f"{option}: expected HOST:PORT or tcp://HOST:PORT, got {address!r}")
+    host, _, port = place.rpartition(":")
+    if protocol != "inproc" and not (host and port.isdecimal() and 0 < int(port) < 2**16):
+        raise InputError(f"{option}: expected HOST:PORT, such as localhost:8786, got {address!r}")
+
+
+def _check_scheduler_file(path: str) -> None:
+    """Refuse a file that no scheduler wrote."""
+    if not os.path.exists(path):
+        raise InputError(f"no scheduler file at {path!r}; start `dask scheduler --scheduler-file`")
+    address = ""
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+        address = str(content.get("address", "")) if isinstance(content, dict) else ""
+        reason = "" if address else "it names no address"
+    except (OSError, ValueError) as error:  # no JSON, or no text
+        reason = str(error)
+    if reason:
+        raise InputError(f"--scheduler-file: {path!r} is no file of `dask scheduler --scheduler-file`: {reason}")
+    _check_address(f"--scheduler-file {path!r}", address)
 
 
 @contextlib.contextmanager
@@ -126,6 +163,12 @@ def _interrupts_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _debugging() -> bool:
+    """Whether the command was given --debug."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.find_root().params.get("debug"))
 
 
 def _dashboard(owner: Any) -> str:

@@ -93,7 +93,11 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
 @click.option("--format", type=click.Choice(["npy", "npz", "csv", "parquet"]), help="By default from the file's name.")
 @click.option("--columns", metavar="A,B,...", callback=_names, help="Columns to take, by name or by number from 0.")
 @click.option("--member", help="Array of an npz file.")
-@click.option("--header/--no-header", default=None, help="Whether the first line of a csv file names the columns.")
+@click.option(
+    "--header/--no-header",
+    default=None,
+    help="Whether the first line of a csv file names the columns; by default its lines tell.",
+)
 @click.option("--chunk-rows", type=Count(), metavar="ROWS", help="Rows of a stored chunk.")
 @click.option("--dtype", help="Type of the stored values, such as float32.")
 @overwrite_option
@@ -101,8 +105,8 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
 def convert(source: str, out: str, overwrite: bool, as_json: bool, **how: Any) -> None:
     """Store the rows of the file IN as the Zarr array OUT.zarr, in bounded memory.
 
-    IN is an npy, npz, csv (also tsv, txt, and compressed) or parquet file, or a folder of parquet files. Every column
-    must be numeric; choose with --columns.
+    IN is an npy, npz, csv (also tsv, txt, and compressed) or parquet file, or a folder of csv or parquet files, read in
+    the order of the numbers in their names. Every column must be numeric; choose with --columns.
     """
     from ..io.convert import convert as convert_file
 

@@ -36,12 +36,13 @@ def _describe_node(path: str) -> tuple[dict[str, Any], Lines]:
     """Describe an array, a model or another group."""
     import zarr
 
+    from ..files.nodes import open_node
     from ..io import model_summary
 
     node: zarr.Array[Any] | zarr.Group
     try:
-        node = zarr.open(path, mode="r")
-    except (OSError, ValueError, KeyError):
+        node = open_node(path)
+    except (OSError, ValueError, KeyError, ImportError):
         node = open_array(path)  # raises, and says what stands there
     if isinstance(node, zarr.Array):
         about = describe_array(node)
@@ -108,17 +109,20 @@ def _parameter_lines(parameters: Mapping[str, Any]) -> Lines:
 
 def _describe_storage(path: str) -> tuple[dict[str, Any], Lines]:
     """Describe a named store: what made it, how far its stages are, and which products it has."""
-    import zarr
+    from ..runtime.store import describe_product, read_key
 
-    key = json.loads(Path(path, "daskcluster.json").read_text())
+    key = read_key(Path(path)) or {}
     products = {
-        folder.name: _describe_arrays(zarr.open_group(str(folder), mode="r"))
+        folder.name: describe_product(folder)
         for folder in sorted(Path(path).iterdir())
         if folder.is_dir() and not folder.name.startswith(".")
     }
     lines = [("method", str(key.get("method"))), *_parameter_lines(key.get("parameters", {}))]
     lines += [_stage_line(stage, products) for stage in key.get("stages", [])]
     for product, arrays in products.items():
+        if arrays is None:
+            lines.append((product, "damaged; the next run makes it again"))
+            continue
         lines.append((product, "complete"))
         lines += [(f"  {name}", _array_text(array)) for name, array in arrays.items()]
     return {"kind": "storage", **key, "products": products}, lines
@@ -127,7 +131,7 @@ def _describe_storage(path: str) -> tuple[dict[str, Any], Lines]:
 def _stage_line(stage: Mapping[str, Any], products: Mapping[str, Any]) -> tuple[str, str]:
     """Say how far a stage of a run is: by the products that it keeps, of which some runs need only a part."""
     wanted = stage["products"]
-    there = [name for name in wanted if name in products]
+    there = [name for name in wanted if products.get(name) is not None]
     if not wanted:
         return (f"stage {stage['title']}", "keeps nothing")
     shown = ", ".join(there) if len(wanted) <= 4 else ""

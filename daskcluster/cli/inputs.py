@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["open_array", "open_labels", "open_rows_for", "open_table"]
 
 
-def open_array(path: str) -> zarr.Array[Any]:
+def open_array(path: str, n_axes: int = 2) -> zarr.Array[Any]:
     """Open an array to look at its shape; raises, and says what stands under the path, when it is none."""
     from ..io import open_rows
 
-    return open_rows(path)
+    return open_rows(path, n_axes=n_axes)
 
 
 def open_rows_for(estimator: Any, path: str) -> Any:
@@ -31,7 +31,7 @@ def open_labels(path: str) -> Any:
     """Return labels as the metrics take them; a table of one column, as a csv file gives, is one."""
     from ..io import open_dask
 
-    array = open_array(path)
+    array = open_array(path, n_axes=1)
     return open_dask(array)[:, 0] if array.ndim == 2 and array.shape[1] == 1 else path
 
 

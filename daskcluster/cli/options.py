@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,7 +32,16 @@ __all__ = [
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-PATH = click.Path(path_type=str)
+
+class _Path(click.Path):
+    """A path, or a URL; "~" is the home folder, also where no shell has written it out, as in --labels=~/l.zarr."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Write out the home folder."""
+        return super().convert(os.path.expanduser(value), param, ctx)
+
+
+PATH = _Path(path_type=str)
 COUNT_FROM_1 = click.IntRange(min=1)
 
 

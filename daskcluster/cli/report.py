@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ __all__ = [
 def show(result: Mapping[str, Any], as_json: bool, title: str, lines: Sequence[tuple[str, str]]) -> None:
     """Print a result: as JSON, or its lines of a name and a value."""
     if as_json:
-        click.echo(json.dumps(result, allow_nan=False))
+        click.echo(json.dumps(_plain(result), allow_nan=False))
     elif sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
@@ -41,6 +42,17 @@ def show(result: Mapping[str, Any], as_json: bool, title: str, lines: Sequence[t
         width = max((len(name) for name, _ in lines), default=0)
         for name, value in lines:
             click.echo(f"{name:<{width}}  {value}")
+
+
+def _plain(value: Any) -> Any:
+    """The same with numbers that JSON has not, as words: "NaN", "Infinity", "-Infinity", as Zarr writes them."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def size_lines(sizes: Mapping[str, int], estimator: Any) -> list[tuple[str, str]]:

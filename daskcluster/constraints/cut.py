@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..linalg import largest_eigenpairs
 from ..pipeline.bipartite import BipartiteGraph, linked_rows
 from ..pipeline.cut import TransferCut
+from ..pipeline.parts import joining_edges, parts_of, without_specks
 from ..runtime.execution import FAN_IN
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.stages import Run, Stage
@@ -28,8 +29,13 @@ __all__ = ["ConstrainedCut", "constrained_cut", "largest_of_pencil"]
 LEAST_EIGENVALUE = 1e-12
 #: Added to the diagonal of the left-hand matrix, relative to its largest entry: rounding of the sums lies below.
 RIDGE = 1e-12
+#: Normalized affinities below this are no link: the ridge hides them.
+LEAST_LINK = 1e3 * RIDGE
 #: Eigenvalues below this share of the largest one are found without it: beside it they would lose their digits.
 NEAR_LARGEST = 1e-6
+#: The k-th nontrivial eigenvector is left out where its eigenvalue is so many times that of the one before: k - 1 tell
+#: k clusters apart, and then it cuts through one of them.
+OPEN_GAP = 10.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ class ConstrainedCut(Stage):
         return TransferCut(**run.products.small("cut", lambda: vars(self._cut(graph, known))))
 
     def _cut(self, graph: BipartiteGraph, known: RowConstraints) -> TransferCut:
-        return constrained_cut(project_constraints(graph, known), self.n_clusters, self.alpha)
+        return constrained_cut(project_constraints(graph, known), self.n_clusters, self.alpha, graph.points)
 
     def cost(self, sizes: Sizes) -> Cost:
         """Two passes, with labels of as many classes as clusters; see `project_constraints` for a task's sums."""
@@ -83,7 +89,9 @@ class ConstrainedCut(Stage):
         return ("classes", "cut")
 
 
-def constrained_cut(projection: Projection, n_components: int, alpha: float) -> TransferCut:
+def constrained_cut(
+    projection: Projection, n_components: int, alpha: float, points: NDArray[np.float64] | None = None
+) -> TransferCut:
     """The first nontrivial generalized eigenvectors of eq. (12) of fast_csc_and_secrp_2017, ready for the lift.
 
     Parameters
@@ -94,6 +102,8 @@ def constrained_cut(projection: Projection, n_components: int, alpha: float) -> 
         of the whole space would put all rows equally far apart.
     alpha : float
         Trust in the must-links against the data's own graph.
+    points : (p, d) float64, optional
+        Where the representatives are.
 
     Returns
     -------
@@ -112,9 +122,14 @@ def constrained_cut(projection: Projection, n_components: int, alpha: float) -> 
     and the largest mu = 1 / lambda of B y = mu (A + ridge I) y are found by `largest_of_pencil`. As y is orthogonal to
     g, x has mean zero; the scale of each column is 1 in the D-norm (D = I), as step 5 asks.
 
+    Departures where the cut would be open or go through clusters. While the graph with its must-links has more unlinked
+    parts than clusters wanted, specks are left out and the nearest parts that no cannot-link holds apart are joined, as
+    in `transfer_cut`. And the k-th nontrivial vector is left out where the eigenvalues leap before it, see `OPEN_GAP`:
+    k - 1 of them tell k clusters apart, and at unit length in D it would count as much as they do.
+
     Eager, 8 p**2 bytes a matrix and six of them. Representatives without affinities are dropped.
     """
-    linked = np.flatnonzero(projection.masses > 0)
+    linked, joined = _without_open_parts(projection, n_components, alpha, points)
     masses = projection.masses[linked]
     n = float(masses.sum())
     roots = np.sqrt(masses)
@@ -135,17 +150,57 @@ def constrained_cut(projection: Projection, n_components: int, alpha: float) -> 
         spectrum, basis = spectrum[kept], basis[:, kept]
         basis /= np.sqrt(np.maximum(spectrum, LEAST_EIGENVALUE))  # (p - 1, q): columns y with x^T x = 1
         left = alpha * (basis.T @ projected(projection.must_link) @ basis)
+        if joined:
+            left += basis.T @ projected(_links(joined, projection)) @ basis
         left[np.diag_indices_from(left)] += np.maximum(1.0 - spectrum, 0.0)
         left[np.diag_indices_from(left)] += RIDGE * max(1.0, float(left.diagonal().max()))
         right = basis.T @ projected(projection.cannot_link) @ basis
         right[np.diag_indices_from(right)] += 1.0 / n
         n_found = n_components if n_components < len(spectrum) else min(max(1, n_components - 1), len(spectrum))
         mu, solutions = largest_of_pencil(right, left, n_found)
+        if n_found == n_components > 1 and mu[-2] > OPEN_GAP * mu[-1]:
+            mu, solutions = mu[:-1], solutions[:, :-1]
         y = np.vstack([np.zeros((1, solutions.shape[1])), basis @ solutions])
         y -= 2.0 * np.outer(reflector, reflector @ y)
     vectors = vectors[:, : y.shape[1]]
     vectors[linked] = y / roots[:, None]
     return TransferCut(vectors, 1.0 / np.maximum(mu, np.finfo(np.float64).tiny), len(linked))
+
+
+def _without_open_parts(
+    projection: Projection, n_clusters: int, alpha: float, points: NDArray[np.float64] | None
+) -> tuple[NDArray[np.intp], list[tuple[int, int]]]:
+    """Representatives to cut, and the pairs of representatives that join its parts, when they are too many."""
+    linked = np.flatnonzero(projection.masses > 0)
+    inside = np.ix_(linked, linked)
+    roots = np.sqrt(projection.masses[linked])
+    held = projection.gram[inside] / roots[:, None] / roots > LEAST_LINK
+    if alpha > 0:
+        held |= projection.must_link[inside] != 0
+    parts = parts_of(held)
+    if points is None or parts.max(initial=0) < n_clusters:
+        return linked, []
+    cannot = projection.cannot_link[inside]
+    large = without_specks(parts, projection.masses[linked], n_clusters, cannot.diagonal() > 0)
+    linked, cannot = linked[large], cannot[np.ix_(large, large)]
+    parts = np.unique(parts[large], return_inverse=True)[1].astype(np.int32)
+    apart = np.zeros((parts.max() + 1,) * 2, bool)
+    one, other = np.nonzero(cannot)
+    apart[parts[one], parts[other]] = True
+    np.fill_diagonal(apart, False)
+    return linked, [(linked[i], linked[j]) for i, j in joining_edges(parts, points[linked], n_clusters, apart)]
+
+
+def _links(pairs: list[tuple[int, int]], projection: Projection) -> NDArray[np.float64]:
+    """Laplacian (p, p) of links between the rows around pairs of representatives, each as firm as the weaker's mass.
+
+    Between their mean rows: at a representative itself, away from all rows, x may be anything.
+    """
+    masses, laplacian = projection.masses, np.zeros_like(projection.gram)
+    for i, j in pairs:
+        apart = projection.gram[i] / masses[i] - projection.gram[j] / masses[j]
+        laplacian += min(masses[i], masses[j]) * np.outer(apart, apart)
+    return laplacian
 
 
 def _deflate(matrix: NDArray[np.float64], reflector: NDArray[np.float64]) -> NDArray[np.float64]:

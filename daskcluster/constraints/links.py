@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..io.inputs import as_array
 from ..runtime.execution import compute
+from ..validation import check_kind
 from .labels import MOST_ROWS, check_weights, labels_in_memory
 
 __all__ = ["MOST_ENTRIES", "NO_LINKS", "Links", "check_links", "expand_labels"]
@@ -59,6 +60,8 @@ NO_LINKS = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 def check_links(name: str, pairs: Any, weight: Any) -> Links:
     """Links of given pairs: smaller row first, sorted, each once with its largest weight."""
+    if pairs is not None:
+        check_kind(name, pairs, "pairs of rows, shape (m, 2)")
     array = np.empty((0, 2), np.int64) if pairs is None else _in_memory(name, pairs, "be pairs of rows, shape (m, 2)")
     weights = np.ones(()) if weight is None else _in_memory(f"{name}_weight", weight, "be numbers")
     if weights.dtype.kind not in "biuf":

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..pipeline.discretize import Discretize
-from ..pipeline.kmeans import Centers, Points, lloyd_over_blocks, sample_size
+from ..pipeline.kmeans import sample_size
+from ..pipeline.lloyd import Centers, Points, lloyd_over_blocks
 from ..runtime.execution import compute, map_to_objects
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import draw_ranks, stream

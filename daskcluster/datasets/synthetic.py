@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..runtime.seeding import root_seed
 from ..typing import Array, Seed
-from ..validation import check_integer
+from ..validation import check_integer, check_seed
 
 __all__ = [
     "make_circles_gaussians",
@@ -274,6 +274,7 @@ def _table_of(name: str) -> NDArray[np.float64]:
 def _make(name: str, n_samples: int, chunks: Any, random_state: Seed) -> tuple[da.Array, da.Array]:
     n_samples = check_integer("n_samples", n_samples, minimum=1)
     rows = _row_chunks(chunks, n_samples)
+    check_seed("random_state", random_state)
     seed = root_seed(random_state)
     token = f"dc-make-{name.replace('_', '-')}"
     X = da.map_blocks(

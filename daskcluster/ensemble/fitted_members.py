@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ..errors import FewerClustersWarning
+from ..errors import FewerClustersWarning, collected_warnings
 from ..io.inputs import Rows
 from ..io.models import can_be_saved, load_model, write_model
 from ..kernels.rows import finite_rows
@@ -131,13 +130,11 @@ class FittedMembers(MakeMembers):
     def _fit(self, run: Run, i: int, number: Any, seed: int, keeps: bool, guide: Callable[..., Any]) -> Member:
         clusterer = _prepared(self.base, number, seed)
         taken = None if self.sample_rate >= 1 else RowSample(self.sample_rate, seed, run.rows)
-        with warnings.catch_warnings(record=True) as warned:
-            # Whoever fits an ensemble hears once of what its base clusterers say m times.
-            warnings.simplefilter("always", UserWarning)
-            warnings.simplefilter("always", RuntimeWarning)
-            # The number of clusters was drawn, nobody asked for it.
-            warnings.simplefilter("ignore", FewerClustersWarning)
+        # Whoever fits an ensemble hears once of what its base clusterers say m times.
+        with collected_warnings() as said:
             labels = _fit_one(run.rows, clusterer, taken, self.lazy, self.predict_unsampled, guide(taken))
+        # The number of clusters was drawn, nobody asked for it.
+        warned = [warning for warning in said if not issubclass(warning.category, FewerClustersWarning)]
         if keeps and run.products.named:
             run.products.discard(member_name(i))  # of a run that was stopped before the labels, or damaged
             write_model(clusterer, run.products.path(member_name(i)))

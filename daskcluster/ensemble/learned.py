@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..pipeline.discretize import Discretize
-from ..pipeline.kmeans import Centers, best_of_starts, center_starts
+from ..pipeline.kmeans import center_starts
+from ..pipeline.lloyd import Centers, best_of_starts
 from ..runtime.forecast import Cost, Sizes, memory_limit
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage

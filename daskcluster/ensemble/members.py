@@ -158,10 +158,14 @@ def drawn_range(k_range: tuple[int, int], n_clusters: int, n_valid: int) -> tupl
     Notes
     -----
     At most 2 sqrt(n), or `n_clusters` when that is more, so that a base cluster has sqrt(n) / 2 rows on average: base
-    clusterings into single rows would tell nothing. The papers' ranges are used as they are from n = 900 on.
+    clusterings into single rows would tell nothing. The smallest number is lowered by the same share, but not below
+    `n_clusters`: base clusterings of equally many clusters are too much alike to be joined. The papers' ranges are used
+    as they are from n = 900 on.
     """
     most = min(n_valid, max(n_clusters, int(2 * np.sqrt(n_valid))))
-    low, high = min(k_range[0], most), min(k_range[1], most)
+    low, high = k_range
+    if high > most:
+        low, high = max(min(low, n_clusters), low * most // high), most
     if (low, high) != tuple(k_range):
         logger.info("k_range %s is more than %d rows allow: %s is used", tuple(k_range), n_valid, (low, high))
     return low, high

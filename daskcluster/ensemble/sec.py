@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ..kernels.lloyd import sqdist_to_centers
 from ..pipeline.cut import LiftedRows, transfer_cut
-from ..pipeline.kmeans import center_starts, lloyd_in_memory, lloyd_over_blocks, sample_size
+from ..pipeline.kmeans import center_starts, sample_size
+from ..pipeline.lloyd import lloyd_in_memory, lloyd_over_blocks
 from ..pipeline.rows import scatter_rows
 from ..runtime.execution import FAN_IN, beside, compute
 from ..runtime.forecast import Cost, Sizes, memory_limit
@@ -158,7 +159,8 @@ class SECPasses(Stage):
         return run.products.small("consensus", lambda: find(coded, starts, matrix))
 
     def _find(self, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]) -> dict[str, Any]:
-        found = lloyd_incidence(coded.codes, coded.book, starts, max_iter=self.max_iter, tol=self.tol)
+        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "n_clusters": self.n_clusters}
+        found = lloyd_incidence(coded.codes, coded.book, starts, **options)
         return {"centers": found.centers, "history": found.history, "n_iter": len(found.history)}
 
     def _find_projected(self, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]) -> dict[str, Any]:
@@ -166,7 +168,8 @@ class SECPasses(Stage):
         weights = row_weights(coded.codes, coded.book, unit)
         points = ProjectedRows(coded.book, matrix, unit)
         limit = self.tol * float((starts**2).sum(axis=1).mean())
-        found = lloyd_over_blocks(coded.codes, points, starts, weights, max_iter=self.max_iter, limit=limit)
+        options: dict[str, Any] = {"max_iter": self.max_iter, "limit": limit, "n_clusters": self.n_clusters}
+        found = lloyd_over_blocks(coded.codes, points, starts, weights, **options)
         return {"centers": found.centers, "history": np.array([found.inertia / unit]), "n_iter": found.n_iter}
 
     def cost(self, sizes: Sizes) -> Cost:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from ..io.inputs import Rows, sizes_of
 from ..kernels.lloyd import plus_plus_rows
-from ..pipeline.affinity import distance_sum, gaussian_edges, mean_distance
+from ..pipeline.affinity import distance_sum, gaussian_affinity, mean_distance
 from ..pipeline.bipartite import BipartiteGraph
 from ..pipeline.cut import LiftedRows, cut_small_graph, small_affinity
 from ..pipeline.discretize import assign_block
-from ..pipeline.kmeans import lloyd_in_memory
+from ..pipeline.lloyd import lloyd_in_memory
 from ..pipeline.model import SpectralModel
 from ..pipeline.neighbors import Link, RepresentativeIndex, nearest_block
 from ..pipeline.representatives import Represent
@@ -126,7 +126,7 @@ class SpectralMembers(MakeMembers):
         return None if labels is None or arrays is None else Member(labels, self._model(arrays, found, seeds[i]))
 
     def _model(self, arrays: dict[str, Any], found: RowScan, seed: int) -> SpectralModel:
-        n_neighbors = min(self.link.n_neighbors, len(arrays["representatives"]))
+        n_neighbors = self.link.width(len(arrays["representatives"]), found.n_valid)
         arrays = arrays | {key: kind(arrays[key]) for key, kind in (("neighborhood", int), ("bandwidth", float))}
         return SpectralModel(**arrays, n_neighbors=n_neighbors, form=found.form, seed=seed)
 
@@ -160,7 +160,7 @@ class SpectralMembers(MakeMembers):
     ) -> list[tuple[dict[str, Any], da.Array]]:
         """Models and lazy labels of base clusterings that share a read of the rows."""
         indexes = [part["index"] for part in begun]
-        widths = [min(self.link.n_neighbors, len(part["representatives"])) for part in begun]
+        widths = [part["edges"].shape[1] // 2 for part in begun]
         borders = np.concatenate([[0], np.cumsum([2 * width for width in widths])])
         lazy = map_rows(
             _nearest_to_all,
@@ -177,9 +177,7 @@ class SpectralMembers(MakeMembers):
         for i, part in enumerate(begun):
             bandwidth = mean_distance([block["sums"][i] for block in sums])
             edges = held[:, borders[i] : borders[i + 1]]
-            graphs.append(
-                BipartiteGraph(edges, partial(gaussian_edges, bandwidth=bandwidth), len(part["representatives"]))
-            )
+            graphs.append(gaussian_affinity(edges, bandwidth, part["index"].points))
             bandwidths.append(bandwidth)
         finished = _finishes(graphs, [part["edges"] for part in begun], numbers, seeds)
         made = []
@@ -214,7 +212,8 @@ class SpectralMembers(MakeMembers):
     def cost(self, sizes: Sizes) -> Cost:
         """A read of the input a group; then the edges of each, 8 K bytes a row, are read for its cut and its labels."""
         n, m, d = sizes.n_samples, self.n_base_clusterings, sizes.n_features
-        p, n_neighbors = min(self.represent.n_representatives, n), min(self.link.n_neighbors, n)
+        p = min(self.represent.n_representatives, n)
+        n_neighbors = self.link.width(p, n)
         own = sizes.with_graph(p, n_neighbors, 8 * n_neighbors)
         size = group_size(n, n_neighbors, m)
         groups, most = -(-m // size), self._most_clusters(n)
@@ -255,8 +254,8 @@ def _begin(n_clusters: int, seed: int, rows: Any, found: RowScan, represent: Rep
     representatives = represent.choose(rows, found, seed, CANDIDATE_ITER)
     drawn = draw_ranks(stream(seed, "center rows"), len(found.sample), center_rows(n_clusters))
     sample = found.sample[drawn]
-    index, neighborhood = link.search(representatives, found.form, sample, seed)
-    edges = nearest_block(sample, index, min(link.n_neighbors, len(representatives)))
+    index, neighborhood = link.search(representatives, found, sample, seed)
+    edges = nearest_block(sample, index, link.width(len(representatives), found.n_valid))
     return {"representatives": representatives, "neighborhood": neighborhood, "index": index, "edges": edges}
 
 
@@ -281,7 +280,7 @@ def _finishes(
     for begin in range(0, len(graphs), at_once):
         part = slice(begin, begin + at_once)
         arguments = [
-            (small_affinity(graph).to_delayed().item(), graph.edges_of, sample, number, seed)
+            (small_affinity(graph).to_delayed().item(), graph.edges_of, graph.points, sample, number, seed)
             for graph, sample, number, seed in zip(graphs[part], samples[part], numbers[part], seeds[part], strict=True)
         ]
         finished += beside(_finish, "dc-eigenproblem", arguments)
@@ -289,14 +288,19 @@ def _finishes(
 
 
 def _finish(
-    found: dict[str, Any], edges_of: Any, sample: NDArray[np.int32], n_clusters: int, seed: int
+    found: dict[str, Any],
+    edges_of: Any,
+    points: NDArray[np.float64],
+    sample: NDArray[np.int32],
+    n_clusters: int,
+    seed: int,
 ) -> dict[str, Any]:
-    cut = cut_small_graph(found, n_clusters)
-    points, _ = LiftedRows(edges_of, cut.vectors)(sample)
+    cut = cut_small_graph(found, n_clusters, points)
+    embedded, _ = LiftedRows(edges_of, cut.vectors)(sample)
     rng = stream(seed, "discretize")
     # One trial a step: greedy trials cost more than they gain here.
-    starts = points[plus_plus_rows(points, _NO_WEIGHTS, rng.random((n_clusters, 1)))].astype(np.float64)
-    centers, _ = lloyd_in_memory(points, starts, max_iter=CENTER_ITER, tol=CENTER_TOL)
+    starts = embedded[plus_plus_rows(embedded, _NO_WEIGHTS, rng.random((n_clusters, 1)))].astype(np.float64)
+    centers, _ = lloyd_in_memory(embedded, starts, max_iter=CENTER_ITER, tol=CENTER_TOL)
     return {"vectors": cut.vectors, "eigenvalues": cut.eigenvalues, "centers": centers.centers}
 
 

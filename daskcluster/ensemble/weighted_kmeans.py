@@ -7,6 +7,7 @@ entries of a table.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,11 +21,13 @@ from ..kernels.incidence import (
     assign_labels,
     count_together,
     exchange_labels,
+    label_weights,
     lloyd_labels,
     plus_plus_labels,
     sqdist_labels,
 )
-from ..runtime.execution import add_parts, compute, reduce_blocks, tiles
+from ..pipeline.lloyd import farthest_rows, join_farthest
+from ..runtime.execution import add_parts, compute, map_to_objects, reduce_blocks, tiles
 from ..runtime.threads import one_blas_thread
 from .incidence import LabelBook
 
@@ -40,6 +43,9 @@ __all__ = [
     "partition_objective",
     "start_rows",
 ]
+
+#: A row whose weighted distance to a centre is below this share of its length is at it, but for rounding.
+LEAST_SHARE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,20 @@ class NearestCenter:
             codes, self.offsets, self.sizes, self.inner, self.norms, self.every_norm, self.n_clusters
         )
         return np.sqrt(sqdist)
+
+    def farthest(self, codes: NDArray[Any], n_wanted: int) -> dict[str, Any]:
+        """Rows of a block with the largest w |b/w - m|^2 to their centre, see `farthest_rows`."""
+        parts = []
+        for tile in tiles(len(codes)):
+            rows = codes[tile]
+            weights = label_weights(rows, self.offsets, self.sizes)
+            labelled = np.flatnonzero(weights > 0)
+            rows, weights = rows[labelled], weights[labelled]
+            scores = weights * self.distances(rows).min(axis=1, initial=np.inf) ** 2
+            scores[scores <= LEAST_SHARE * (rows >= 0).sum(axis=1) / weights] = 0.0
+            parts.append(farthest_rows(scores, rows, n_wanted))
+        scores, found = (np.concatenate([part[key] for part in parts]) for key in ("scores", "rows"))
+        return farthest_rows(scores, found, n_wanted)
 
     def add(self, codes: NDArray[Any], found: dict[str, Any]) -> None:
         """Add a block's rows to the sums of a Lloyd pass, in row order."""
@@ -180,7 +200,10 @@ def lloyd_sample(
             nearest.add(codes, found)
             return found
 
-        return _lloyd(one_pass, book, centers, max_iter, tol)
+        def farthest(nearest: NearestCenter, n_wanted: int) -> NDArray[Any]:
+            return join_farthest([nearest.farthest(codes, n_wanted)], n_wanted)
+
+        return _lloyd(one_pass, farthest, book, centers, len(centers), max_iter, tol)
 
 
 def exchange_sample(
@@ -202,7 +225,7 @@ def exchange_sample(
 
 
 def lloyd_incidence(
-    codes: da.Array, book: LabelBook, centers: NDArray[np.float64], *, max_iter: int, tol: float
+    codes: da.Array, book: LabelBook, centers: NDArray[np.float64], *, max_iter: int, tol: float, n_clusters: int = 0
 ) -> IncidenceCenters:
     """Lloyd's iteration over all rows, one pass each; sec_2015, Theorems 1, 5 and 6.
 
@@ -213,9 +236,11 @@ def lloyd_incidence(
     centers : (k, c) float64
         Where it starts.
     max_iter : int
-        Passes at most.
+        Passes at most; some more where an empty cluster is moved in the last one.
     tol : float
         Stop when a pass lowers the objective by no more than this share of it.
+    n_clusters : int
+        Clusters wanted; those that `centers` lacks begin empty.
 
     Returns
     -------
@@ -226,36 +251,65 @@ def lloyd_incidence(
     -----
     m k additions a row and pass. A task holds its block of codes and a partial result of 8 k (c + m) bytes, and reads
     tables of as many. Counts are whole numbers; the other sums are combined in block order.
+
+    Empty clusters are moved to the rows that are farthest from their centres by weight, as in `lloyd_over_blocks`.
     """
 
     def one_pass(nearest: NearestCenter) -> dict[str, Any]:
         (found,) = compute(reduce_blocks(partial(_pass_block, nearest=nearest), add_parts, codes, name="dc-lloyd"))
         return found
 
-    return _lloyd(one_pass, book, centers, max_iter, tol)
+    def farthest(nearest: NearestCenter, n_wanted: int) -> NDArray[Any]:
+        task = partial(_farthest_block, nearest=nearest, n_wanted=n_wanted)
+        return join_farthest(compute(map_to_objects(task, codes, name="dc-farthest"))[0], n_wanted)
+
+    return _lloyd(one_pass, farthest, book, centers, max(n_clusters, len(centers)), max_iter, tol)
 
 
-def _lloyd(one_pass: Any, book: LabelBook, centers: NDArray[np.float64], max_iter: int, tol: float) -> IncidenceCenters:
+def _lloyd(
+    one_pass: Callable[[NearestCenter], dict[str, Any]],
+    farthest: Callable[[NearestCenter, int], NDArray[Any]],
+    book: LabelBook,
+    centers: NDArray[np.float64],
+    n_clusters: int,
+    max_iter: int,
+    tol: float,
+) -> IncidenceCenters:
     history: list[float] = []
     previous = None
+    refilled = np.inf  # the objective when empty clusters were moved last; -inf when none can be moved any more
     while True:
         nearest = NearestCenter(book, centers)
         found = one_pass(nearest)
         history.append(nearest.objective(found))
         k = len(centers)
         counts, masses = found["counts"][:, :k], found["masses"][:, :k]
+        with_rows = found["first"][:k] >= 0
+        n_empty = n_clusters - int(with_rows.sum())
+        if n_empty and history[-1] < refilled and len(history) < max_iter + n_clusters:
+            kept = centers_of(counts, masses, book)[with_rows]
+            rows = farthest(NearestCenter(book, kept), n_empty)
+            if len(rows):
+                refilled, previous = history[-1], None
+                places = partition_centers(rows, book, np.arange(len(rows), dtype=np.int32), len(rows))
+                centers = np.concatenate([kept, places])
+                continue
+            refilled = -np.inf
         # The same counts and masses are the same centres: nothing will change any more.
         settled = previous is not None and all(
             np.array_equal(a, b) for a, b in zip(previous, (counts, masses), strict=True)
         )
         slow = len(history) > 1 and history[-2] - history[-1] <= tol * abs(history[-1])
         if len(history) >= max_iter or settled or (tol > 0 and slow):
-            taken = np.flatnonzero(found["first"][:k] >= 0)
+            taken = np.flatnonzero(with_rows)
             order = taken[np.argsort(found["first"][taken], kind="stable")]
             return IncidenceCenters(centers[order], history[-1], np.array(history))
         previous = counts, masses
-        with_rows = found["first"][:k] >= 0
         centers = np.where(with_rows[:, None], centers_of(counts, masses, book), centers)
+
+
+def _farthest_block(block: NDArray[Any], number: int, nearest: NearestCenter, n_wanted: int) -> dict[str, Any]:
+    return nearest.farthest(block, n_wanted)
 
 
 def _pass_block(block: NDArray[Any], nearest: NearestCenter) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from ..runtime.products import Products
 from ..runtime.stages import Run, Stage
 from ..typing import ArrayInput, PathInput
 from ..validation import check_integer, check_n_features, check_option, check_seed
+from .frames import give_lazy_frames
 
 __all__ = ["MISSING", "Clusterer", "RowClusterer", "where_it_predicts"]
 
@@ -80,13 +81,15 @@ class Clusterer(ClusterMixin, BaseEstimator):
         check_option("missing", self.missing, MISSING)
         source = open_source(X, self._fill)
         if source.in_memory:
+            if not reset and isinstance(source.array, np.ndarray):
+                check_n_features(self, source.array.shape)  # scikit-learn's words, and a hint
             array = validate_data(self, source.array, reset=reset, dtype="numeric", ensure_all_finite=False)
             rows = self._cut(replace(source, array=array))
             if not reset:
                 self._check_values(array, rows)
             return rows
         if not reset and source.named is None and isinstance(source.array, da.Array) and source.array.ndim == 2:
-            check_n_features(self, source.array.shape[1])  # before rows of unknown chunks are counted
+            check_n_features(self, source.array.shape)  # before rows of unknown chunks are counted
         rows = self._cut(source)
         if source.named is not None:
             validate_data(self, source.named, reset=reset, skip_check_array=True)
@@ -95,7 +98,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             with contextlib.suppress(AttributeError):
                 del self.feature_names_in_  # of an earlier fit on a dataframe
         else:
-            check_n_features(self, rows.n_features)
+            check_n_features(self, (rows.n_samples, rows.n_features))
         return rows
 
     def _check_values(self, array: NDArray[Any], rows: Rows) -> None:
@@ -104,9 +107,10 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def _check_size(self, rows: Rows) -> None:
         """Refuse fewer rows than clusters; a subclass more rows than it can take."""
         if self.n_clusters > rows.n_samples:
+            hint = f"; X has {rows.n_features} columns, is it transposed?" if _is_flat(rows) else ""
             raise ValueError(
                 f"n_clusters must be at most the number of rows, got n_clusters={self.n_clusters} "
-                f"and n_samples={rows.n_samples}"
+                f"and n_samples={rows.n_samples}{hint}"
             )
 
     # -- fit and plan --------------------------------------------------------------------------------------------------
@@ -166,12 +170,15 @@ class Clusterer(ClusterMixin, BaseEstimator):
         path : path
             Appears only when complete.
         overwrite : bool
-            Replace an existing one.
+            Replace an existing model, and nothing else.
 
         Raises
         ------
         FileExistsError
-            If `path` exists and `overwrite` is false.
+            If `path` exists and `overwrite` is false, or it is no model; or if it lies inside a Zarr array, another
+            model or a named store.
+        DiskFullError
+            If the disk is full.
         """
         check_is_fitted(self, "n_clusters_")  # a failed fit leaves n_features_in_
         save_model(self, path, overwrite)
@@ -188,12 +195,21 @@ class Clusterer(ClusterMixin, BaseEstimator):
         return tags
 
 
+def _is_flat(rows: Rows) -> bool:
+    """Whether there are so few rows for so many columns that one of the two was meant to be the other."""
+    return rows.n_features >= 10 * rows.n_samples
+
+
 class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """Base of the estimators that label new rows. A subclass gives `_block_function` and `_n_features_out` as well."""
 
     #: Whether the fitted model makes the labels of `fit` anew from the rows.
     _predicts: bool = True
     _points_dtype: Any = np.float64
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        give_lazy_frames(cls)
 
     def _block_check(self) -> Callable[[NDArray[Any], int], None] | None:
         """Function of a raw block of new rows, and its first row's number, that refuses bad values by their place."""
@@ -257,7 +273,9 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         -------
         labels : (n,) int32
             NumPy for NumPy, a lazy dask array for chunked input; -1 for rows with NaN or infinity when
-            ``missing="label"``. For the rows of `fit` equal to `labels_`.
+            ``missing="label"``. For the rows of `fit` equal to `labels_`. Its chunks are the row chunks of a dask array
+            or dataframe, so ``X[labels == 3]`` and ``frame.assign(label=labels)`` hold: counted for a dataframe,
+            unknown where those of an array are. Beside a Zarr array they are canonical blocks.
 
         Raises
         ------
@@ -286,6 +304,9 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+give_lazy_frames(RowClusterer)  # `__init_subclass__` serves its subclasses only
 
 
 def checked_block(

@@ -28,7 +28,7 @@ class FastCSC(SpectralClusterer):
     n_representatives : int
         p, landmarks; fewer are used when there are fewer distinct rows.
     n_neighbors : int
-        r, landmarks to which a row is linked; at most p are used.
+        r, landmarks to which a row is linked. Follows the rows where they are few, see `n_neighbors_`.
     alpha : float
         Trust in the must-links against the data's own graph, >= 0.
     sample_rate : float
@@ -71,6 +71,8 @@ class FastCSC(SpectralClusterer):
         The first nontrivial generalized eigenvalues, ascending: cost of the cut against the cannot-links it serves.
     cluster_centers_ : (n_clusters_, q) float64
         Centres in the embedding.
+    n_neighbors_ : int
+        r that was used: at least 5 with fewer than 4 p rows, at most p, and at most n / k (but for 2).
     neighborhood_size_ : int
         K' that was used; p - 1 means that the search was exact.
     n_iter_ : int

@@ -172,7 +172,7 @@ class KMeans(RowClusterer):
         if given.shape != expected or not np.isfinite(given).all():
             raise ValueError(
                 f"init must be one of {', '.join(map(repr, INITS))} or a finite array of shape {expected}, "
-                f"got {self.init!r}"
+                f"got {' '.join(repr(self.init).split()):.100}"
             )
         return given
 

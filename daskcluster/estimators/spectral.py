@@ -73,7 +73,7 @@ class SpectralClusterer(RowClusterer):
     def _common_stages(self) -> tuple[Represent, Link, Label]:
         """The stages that follow from the parameters which all spectral estimators have; the first is checked."""
         represent = Represent(self.n_representatives, self.selection, self.candidate_factor, self.max_iter).checked()
-        link = Link(self.n_neighbors, self.neighbors, self.neighbor_factor)
+        link = Link(self.n_neighbors, self.neighbors, self.neighbor_factor, self.n_clusters)
         return represent, link, Label(task_row_bytes=8 * self.n_clusters)
 
     def _fit(self, X: ArrayInput, *given: Any, beside: dict[str, Any] | None = None) -> Self:
@@ -109,6 +109,7 @@ class SpectralClusterer(RowClusterer):
     def _take(self, model: SpectralModel) -> Self:
         """Take a model as the fitted one."""
         self.representatives_ = model.representatives
+        self.n_neighbors_ = model.n_neighbors
         self.neighborhood_size_ = model.neighborhood
         self.bandwidth_ = model.bandwidth / model.form.scale
         self.eigenvalues_ = model.eigenvalues
@@ -126,7 +127,8 @@ class SpectralClusterer(RowClusterer):
         return SpectralModel(
             representatives=self.representatives_,
             neighborhood=self.neighborhood_size_,
-            n_neighbors=min(self.n_neighbors, len(self.representatives_)),
+            # Models of earlier versions have no `n_neighbors_`.
+            n_neighbors=getattr(self, "n_neighbors_", min(self.n_neighbors, len(self.representatives_))),
             bandwidth=self.bandwidth_ * self._scale,
             vectors=self._vectors,
             eigenvalues=self.eigenvalues_,
@@ -138,7 +140,7 @@ class SpectralClusterer(RowClusterer):
 
     def _sizes(self, sizes: Sizes) -> Sizes:
         p = min(self.n_representatives, sizes.n_samples)
-        n_neighbors = min(self.n_neighbors, p)
+        n_neighbors = self._stages().link.width(p, sizes.n_samples)
         return sizes.with_graph(p, n_neighbors, 8 * n_neighbors)
 
     @property

@@ -28,7 +28,7 @@ class USPEC(SpectralClusterer):
     n_representatives : int
         p; fewer are used when there are fewer distinct rows.
     n_neighbors : int
-        K, representatives to which a row is linked; at most p are used.
+        K, representatives to which a row is linked. Follows the rows where they are few, see `n_neighbors_`.
     selection : {"hybrid", "random", "kmeans"}
         How representatives are chosen: cluster centres of ``candidate_factor * p`` random rows; random rows; cluster
         centres of all rows.
@@ -50,8 +50,9 @@ class USPEC(SpectralClusterer):
     random_state : int, numpy RandomState or Generator, or None
     storage : path, optional
         Named store for the products of the stages: a run that was killed continues there, and a finished one is not
-        computed again. A store made with other data or parameters is refused. None holds products in memory, or, where
-        they are large, in a scratch store.
+        computed again. A store made with other data or parameters is refused, and so is one to which another fit is
+        writing, or that is, holds or lies inside an input; a damaged product is made again. None holds products in
+        memory, or, where they are large, in a scratch store.
     verbose : bool
         Show the progress of the stages on stderr.
 
@@ -70,6 +71,8 @@ class USPEC(SpectralClusterer):
         The first eigenvalues of the normalized cut, ascending from 0.
     cluster_centers_ : (n_clusters_, q) float64
         Centres in the embedding.
+    n_neighbors_ : int
+        K that was used: at least 5 with fewer than 4 p rows, at most p, and at most n / k (but for 2).
     neighborhood_size_ : int
         K' that was used; p - 1 means that the search was exact.
     n_iter_ : int

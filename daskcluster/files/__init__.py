@@ -1,18 +1,22 @@
 """Arrays on disk, complete or absent: the ground floor, which computes nothing.
 
 arrays.py    open Zarr arrays for reading; create empty ones
+nodes.py     what stands under a path or URL, in words too
+groups.py    what Zarr groups ask of an array that is put into them
 atomic.py    outputs that appear under their names only when they are complete
 places.py    what stands under a path; outputs that would harm inputs, stores or each other
 digests.py   digests of what is stored, to find damage
 locks.py     one writer of a folder at a time
 disk.py      full disks
+removal.py   folders are removed although tasks are writing into them
 """
 
 from __future__ import annotations
 
 from .arrays import choose_chunk_rows, create_array, open_rows
-from .atomic import atomic_path, check_output, local_path, remove
+from .atomic import atomic_path, check_output, local_path
 from .places import check_apart, check_outside, kind_of, place_of
+from .removal import remove
 
 __all__ = [
     "atomic_path",

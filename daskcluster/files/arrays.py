@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numcodecs
 import numpy as np
 import zarr
 from numpy.typing import DTypeLike
@@ -15,8 +16,11 @@ from zarr.codecs import BloscCodec
 from zarr.storage import LocalStore
 
 from ..typing import PathInput
+from .groups import format_at
+from .nodes import describe_group, no_node, open_node
+from .places import expand
 
-__all__ = ["CHUNK_BYTES", "choose_chunk_rows", "create_array", "has_zarr_metadata", "open_rows"]
+__all__ = ["CHUNK_BYTES", "choose_chunk_rows", "create_array", "open_rows"]
 
 #: Bounds of a chunk that this package chooses itself. Rows are a power of two, so a chunk is at least half of
 #: one bound. The bound on rows keeps enough chunks for all cores where rows are short.
@@ -27,14 +31,17 @@ CHUNK_ROWS = 2**20
 # -- reading -------------------------------------------------------------------------------------------------
 
 
-def open_rows(source: zarr.Array[Any] | zarr.Group | PathInput) -> zarr.Array[Any]:
+def open_rows(source: zarr.Array[Any] | zarr.Group | PathInput, *, n_axes: int = 2) -> zarr.Array[Any]:
     """Open a Zarr array for reading.
 
     Parameters
     ----------
     source : zarr.Array or str or os.PathLike
-        An open array, or a path or URL that zarr accepts. An array inside a group is named by its path:
-        ``"store.zarr/X"``.
+        An open array; or a path or URL that zarr accepts, or the path of a zip file of a store.
+        An array inside a group is named by its path: ``"store.zarr/X"``, ``"store.zarr.zip/X"``. "~" is the home
+        folder.
+    n_axes : int
+        Axes of the array that is looked for; where the path is a group, the message names such an array first.
 
     Returns
     -------
@@ -55,17 +62,16 @@ def open_rows(source: zarr.Array[Any] | zarr.Group | PathInput) -> zarr.Array[An
     if isinstance(source, zarr.Array):
         return _with_absolute_path(source)
     if isinstance(source, zarr.Group):
-        raise ValueError(_describe_group(str(source.store_path), source))
+        raise ValueError(describe_group(str(source.store_path), source, n_axes))
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"expected a zarr.Array or the path of one, got {type(source).__name__}")
     name = os.fspath(source)
     try:
-        node = zarr.open(name if "::" in name or "://" in name else os.path.abspath(name), mode="r")
-    except (OSError, ValueError, KeyError) as error:
-        raise _nothing_to_open(name, error) from error
+        node = open_node(name)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        raise no_node(name, error) from error
     if isinstance(node, zarr.Group):
-        raise ValueError(_describe_group(name, node))
-    assert isinstance(node, zarr.Array)
+        raise ValueError(describe_group(name, node, n_axes))
     return node
 
 
@@ -76,43 +82,6 @@ def _with_absolute_path(array: zarr.Array[Any]) -> zarr.Array[Any]:
         return array
     absolute = LocalStore(store.root.absolute(), read_only=True)
     return zarr.open_array(absolute, path=array.path, mode="r", zarr_format=array.metadata.zarr_format)
-
-
-def _nothing_to_open(name: str, error: Exception) -> Exception:
-    """Return the exception that tells what stands under a path that is no Zarr node."""
-    if "://" in name:
-        return ValueError(f"no Zarr array at {name!r}: {error}")
-    path = Path(name)
-    if path.is_dir():
-        if has_zarr_metadata(path):
-            return ValueError(f"{name!r} has Zarr metadata that cannot be read: {error}")
-        return ValueError(f"{name!r} is a folder, not a Zarr array: it has no Zarr metadata")
-    if path.exists():
-        return ValueError(
-            f"{name!r} is a file, not a Zarr array; `daskcluster convert` reads .npy, .npz, .csv and .parquet"
-        )
-    return FileNotFoundError(f"no Zarr array at {name!r}: nothing exists there")
-
-
-def _describe_group(name: str, group: zarr.Group) -> str:
-    """Say that a path is a group, and which arrays it holds."""
-    ours = group.attrs.get("daskcluster")
-    if isinstance(ours, Mapping) and ours.get("kind") == "model":
-        return f"{name!r} is a saved model ({ours.get('class')}), not a Zarr array; open it with load_model"
-    arrays = [(key, node.shape) for key, node in group.members(max_depth=None) if isinstance(node, zarr.Array)]
-    if not arrays:
-        return f"{name!r} is an empty Zarr group, not a Zarr array"
-    arrays.sort()
-    listed = ", ".join(f"{key} {shape}" for key, shape in arrays[:8])
-    if len(arrays) > 8:
-        listed += f" and {len(arrays) - 8} more"
-    example = f"{name.rstrip('/')}/{arrays[0][0]}"
-    return f"{name!r} is a Zarr group, not an array; it holds {listed}. Name one of them, such as {example!r}"
-
-
-def has_zarr_metadata(path: Path) -> bool:
-    """Tell whether a folder is a Zarr array or group, readable or not."""
-    return any((path / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
 # -- creating ------------------------------------------------------------------------------------------------
@@ -147,7 +116,9 @@ def create_array(
     shards: int | Sequence[int] | None = None,
     attributes: Mapping[str, Any] | None = None,
 ) -> zarr.Array[Any]:
-    """Create an empty Zarr array (format 3) of numbers.
+    """Create an empty Zarr array of numbers.
+
+    In a Zarr group it has the group's format, elsewhere format 3.
 
     Parameters
     ----------
@@ -171,22 +142,36 @@ def create_array(
     -------
     zarr.Array
         Writable, filled with zeros.
+
+    Raises
+    ------
+    ValueError
+        If the dtype is not a number's, chunks or shards do not fit, or shards are wanted in a group of format 2.
     """
     dtype = np.dtype(dtype)
     if dtype.kind not in "biuf":
         raise ValueError(f"dtype: expected booleans, integers or floating numbers, got {dtype}")
     lengths = tuple(int(length) for length in shape)
     chunk_lengths, shard_lengths = _storage_grid(lengths, dtype, chunks, shards)
+    place = Path(os.path.abspath(expand(path)))
+    zarr_format = format_at(place)
+    if zarr_format == 2 and shard_lengths is not None:
+        raise ValueError(f"shards: {str(place.parent)!r} is a group of Zarr format 2, which has none")
+    # Byte shuffling serves both kinds of array stored here: features and labels. On normal float32 features it is as
+    # small as zarr's default (zstd alone) and is read faster; labels take 40 % less.
+    compressor: Any = BloscCodec(cname="zstd", clevel=1, shuffle="shuffle")
+    if zarr_format == 2:
+        compressor = numcodecs.Blosc(cname="zstd", clevel=1, shuffle=numcodecs.Blosc.SHUFFLE)
     return zarr.create_array(
-        os.fspath(path),
+        str(place) if "://" not in os.fspath(path) else os.fspath(path),
         shape=lengths,
         dtype=dtype,
         chunks=chunk_lengths,
         shards=shard_lengths,
-        # Byte shuffling serves both kinds of array stored here: features and labels. On normal float32
-        # features it is as small as zarr's default (zstd alone) and is read faster; labels take 40 % less.
-        compressors=BloscCodec(cname="zstd", clevel=1, shuffle="shuffle"),
-        fill_value=0,
+        zarr_format=zarr_format,
+        compressors=compressor,
+        # xarray takes the fill value of format 2 for "missing", and 0 is a label.
+        fill_value=0 if zarr_format == 3 else None,
         # Chunks of zeros are written too, so that one that is not there has been lost.
         config={"write_empty_chunks": True},
         attributes=_as_json(attributes or {}),
@@ -226,6 +211,8 @@ def _lengths(argument: str, value: int | Sequence[int], shape: tuple[int, ...]) 
     """Return one length for each axis; a single number counts rows and takes the other axes whole."""
     if isinstance(value, int | np.integer):
         lengths = (int(value), *(max(1, size) for size in shape[1:]))
+    elif isinstance(value, str) or not all(isinstance(length, int | np.integer) for length in value):
+        raise TypeError(f"{argument}: expected one integer, or one for every axis, got {value!r}")
     else:
         lengths = tuple(int(length) for length in value)
     if len(lengths) != len(shape) or min(lengths, default=1) < 1:
@@ -235,6 +222,8 @@ def _lengths(argument: str, value: int | Sequence[int], shape: tuple[int, ...]) 
 
 def _as_json(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of attributes made of plain JSON values; refuse what JSON cannot hold, NaN included."""
+    if not isinstance(attributes, Mapping):
+        raise TypeError(f"attributes: expected a mapping, got {attributes!r:.100}")
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(attributes), allow_nan=False))
     except (TypeError, ValueError) as error:

@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import os
 import re
-import shutil
 import socket
 import time
 import uuid
@@ -21,7 +20,9 @@ from typing import Literal
 from ..errors import is_disk_full
 from ..typing import PathInput
 from .disk import disk_full, size_of
+from .groups import list_in_groups, name_axes
 from .places import NAMES, expand, kind_of
+from .removal import remove
 
 __all__ = ["OutputKind", "atomic_path", "check_output", "local_path", "remove"]
 
@@ -160,7 +161,9 @@ def atomic_path(
         yield temporary
         if not os.path.lexists(temporary):
             raise FileNotFoundError(f"nothing was written for {os.fspath(path)!r}")
+        name_axes(temporary, final)
         _publish(temporary, check_output(path, overwrite=overwrite, kind=kind))
+        list_in_groups(final)
     except BaseException as error:
         written = size_of(temporary) if is_disk_full(error) else 0
         remove(temporary)
@@ -232,9 +235,6 @@ def _in_use(sibling: Path, host: str, pid: int) -> bool:
     return time.time() - latest < ABANDONED_SECONDS
 
 
-def remove(path: Path) -> None:
-    """Remove a file, a link or a folder; nothing happens where there is none."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+def _remove(path: Path) -> None:
+    """Remove a hidden sibling; while that takes, it is another one of the same target, process and kind."""
+    remove(path, path.with_name(f"{path.name.rpartition('-')[0]}-{uuid.uuid4().hex[:8]}"))

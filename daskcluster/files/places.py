@@ -33,12 +33,24 @@ NAMES = {
 
 
 def expand(path: str | os.PathLike[str]) -> str:
-    """A path as the file system takes it: without ``file://``, and with the home folder for ``~``; other URLs as is."""
+    """A path as the file system takes it: without ``file://``, and with the home folder for ``~``; other URLs as is.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no path, or an empty one.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"expected a path, got {path!r:.100}")
     name = os.fspath(path)
+    if not name:
+        raise ValueError("expected a path, got ''")
     if "://" not in name:
         return os.path.expanduser(name)
     url = urlsplit(name)
-    return unquote(url.path) if url.scheme in ("file", "local") else name
+    if url.scheme not in ("file", "local"):
+        return name
+    return unquote(url.path if url.netloc == "localhost" else url.netloc + url.path)
 
 
 def place_of(source: Any) -> str | None:
@@ -49,7 +61,8 @@ def place_of(source: Any) -> str | None:
     if isinstance(source, str | os.PathLike):
         return os.fspath(source) or None
     if isinstance(source, zarr.Array | zarr.Group):
-        return str(source.store_path)
+        root = getattr(source.store, "root", None)  # of a folder
+        return os.path.join(root, source.path) if isinstance(root, Path) else str(source.store_path)
     for owner, name in ((source, "filename"), (getattr(source, "file", None), "filename")):
         found = getattr(owner, name, None)
         if isinstance(found, str | os.PathLike):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from scipy.sparse import issparse
+
 __all__ = ["refuse_container"]
 
 
@@ -16,7 +18,7 @@ def refuse_container(name: str, X: Any) -> None:
     kind = type(X).__name__
     if hasattr(X, "obsm") and hasattr(X, "obs"):
         inside = [f"{kind}.obsm[{key!r}]" for key in _names(X.obsm)] + [f"{kind}.X"] * hasattr(X, "X")
-    elif isinstance(X, Mapping):
+    elif isinstance(X, Mapping) and not issparse(X):  # one format of SciPy's is a mapping
         inside = [f"[{key!r}]" for key in _names(X)]
     else:
         return

@@ -17,7 +17,8 @@ counted (`missing.py`). The sources that tasks read from are in `sources.py`, th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from numbers import Real
 from os import PathLike
 from typing import Any
 
@@ -31,7 +32,7 @@ from ..kernels.rows import compute_dtype
 from ..runtime.forecast import Sizes
 from ..runtime.visibility import check_shareable
 from ..typing import PathInput
-from ..validation import check_dense, check_table
+from ..validation import check_columns, check_dense, check_in_memory, check_kind, check_table
 from .containers import refuse_container
 from .missing import check_chunks
 from .nodata import Declared, declared
@@ -39,6 +40,7 @@ from .reading import Reading, cut, cut_memory, known_rows, reading_of_chunks, re
 from .sources import FileRows, Hdf5Rows, Stored, ZarrRows, file_rows, hdf5_rows
 
 __all__ = [
+    "GivenChunks",
     "Rows",
     "Source",
     "block_rows",
@@ -47,9 +49,11 @@ __all__ = [
     "check_rows",
     "cut_column",
     "cut_rows",
+    "follow_input",
     "is_chunked",
     "open_column",
     "open_dask",
+    "open_pieces",
     "open_source",
     "sizes_of",
 ]
@@ -155,15 +159,18 @@ def open_source(X: Any, fill: str = "NaN") -> Source:
     """
     source = _open(X, "X", label=fill == "-1")
     check_dense(source.array, fill=fill)
-    return source
+    if source.named is not None:
+        check_columns(source.named)
+    return replace(source, array=check_in_memory(source.array)) if source.in_memory else source
 
 
-def _open(X: Any, name: str, *, label: bool) -> Source:
+def _open(X: Any, name: str, *, label: bool, n_axes: int = 2) -> Source:
+    check_kind(name, X, "an array (rows, features)" if n_axes == 2 else "an array with one entry a row, shape (n,)")
     refuse_container(name, X)
     chunked, named = is_chunked(X), None
     attributes, encoding = {}, {}
     if isinstance(X, str | PathLike | zarr.Array | zarr.Group):
-        X = open_rows(X)  # says that a group is no array
+        X = open_rows(X, n_axes=n_axes)  # says that a group is no array
         attributes = X.attrs.asdict()
     elif hasattr(X, "to_dask_array"):
         named = X._meta if X.ndim == 2 else None
@@ -204,6 +211,14 @@ def open_dask(source: zarr.Array[Any] | PathInput, name: str = "X") -> da.Array:
     return _in_natural_pieces(_open(open_rows(source), name, label=False))
 
 
+def open_pieces(name: str, array: zarr.Array[Any], rows: int) -> da.Array:
+    """A Zarr array as a lazy dask array in pieces of so many rows; see `open_dask`."""
+    source = _open(array, name, label=False, n_axes=array.ndim)
+    stored = source.stored()
+    assert stored is not None
+    return source.decoded(cut(name, stored, rows))
+
+
 def _in_natural_pieces(source: Source) -> da.Array:
     """A source that is read, in pieces of whole stored chunks."""
     if len(source.array.shape) == 0:
@@ -217,6 +232,23 @@ def _in_natural_pieces(source: Source) -> da.Array:
 
 
 # -- canonical row blocks ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GivenChunks:
+    """Row chunks of a dask array or dataframe, as outputs beside it are to have them.
+
+    Attributes
+    ----------
+    lengths : tuple of int
+        Counted, where they were unknown.
+    declared : bool
+        Whether outputs say these lengths. Beside a dask array of unknown lengths they do not: dask refuses to put an
+        array of known and one of unknown lengths together, as in ``X[labels == 3]``.
+    """
+
+    lengths: tuple[int, ...]
+    declared: bool = True
 
 
 @dataclass(frozen=True)
@@ -234,6 +266,8 @@ class Rows:
     sized_as : dtype, optional
         The dtype that decides the size of the blocks, when it is not their own.
     reading : Reading
+    given : GivenChunks, optional
+        The row chunks that the user's input had, where outputs are to follow them; see `follow_input`.
     """
 
     blocks: da.Array
@@ -241,6 +275,7 @@ class Rows:
     chunked: bool
     sized_as: np.dtype[Any] | None = None
     reading: Reading = field(default_factory=Reading)
+    given: GivenChunks | None = None
 
     @property
     def n_samples(self) -> int:
@@ -302,10 +337,12 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
     Lazy, except that the lengths of unknown chunks are counted by one computation, which is logged. The size of the
     blocks depends on d and the dtype only (`block_rows`), so every sum over blocks is the same for any chunking.
     """
-    X = source.array
+    X, given = source.array, None
     if isinstance(X, da.Array):
         check_table(X.shape, X.dtype)  # before rows are counted
+        declared_lengths = source.named is not None or not np.isnan(X.shape[0])
         X = known_rows(source.name, X)
+        given = GivenChunks(X.chunks[0], declared_lengths)
     elif source.in_memory:
         X = np.asarray(X)
     check_table(X.shape, X.dtype)
@@ -323,7 +360,26 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
     canonical = (size, X.shape[1])
     if array.chunks != da.core.normalize_chunks(canonical, X.shape, dtype=dtype):
         array = array.rechunk(canonical, method="tasks")  # never "p2p", which stalls where workers come and go
-    return Rows(array, missing, source.chunked, sized_as, reading)
+    return Rows(array, missing, source.chunked, sized_as, reading, given)
+
+
+def follow_input(array: da.Array, rows: Rows) -> da.Array:
+    """An output (n, ...) in the row chunks of the input: of a dask array or dataframe its own.
+
+    Beside a Zarr array, which has no chunks of a dask array's kind, outputs keep the canonical blocks.
+    """
+    if rows.given is None:
+        return array
+    if array.chunks[0] != rows.given.lengths:
+        array = array.rechunk((rows.given.lengths, *array.chunks[1:]), method="tasks")
+    if rows.given.declared:
+        return array
+    unknown = (np.nan,) * array.numblocks[0]
+    return array.map_blocks(_same, dtype=array.dtype, meta=array._meta, chunks=(unknown, *array.chunks[1:]))
+
+
+def _same(block: NDArray[Any]) -> NDArray[Any]:
+    return block
 
 
 # -- columns beside the rows ------------------------------------------------------------------------------------------
@@ -334,7 +390,7 @@ def open_column(name: str, values: Any) -> NDArray[Any] | da.Array:
 
     A table of one column is one. What a mask hides is -1, or NaN among floats: unknown.
     """
-    source = _open(values, name, label=True)
+    source = _open(values, name, label=True, n_axes=1)
     if isinstance(source.array, da.Array):
         column: Any = source.array
         if isinstance(column._meta, np.ma.MaskedArray):
@@ -388,6 +444,8 @@ def check_column(name: str, values: Any, rows: Rows) -> da.Array:
     ValueError
         If the length or the dtype does not fit.
     """
+    if not isinstance(values, Real):
+        check_kind(name, values, "an array with one entry a row, shape (n,), or a number")
     if not is_chunked(values) and not hasattr(values, "shape"):
         values = as_array(name, values, "have one entry a row, shape (n,)")
     if getattr(values, "shape", None) == () and not is_chunked(values):

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from ..runtime.blocks import as_declared, check_blocks
 from ..runtime.execution import compute, map_to_objects, runs_in_process
+from ..runtime.visibility import Seen, check_shareable
+from .graphs import stores_of
+from .missing import check_chunks
 from .sources import FileRows, MemoryRows, Stored
 
 __all__ = ["Reading", "cut", "cut_memory", "known_rows", "reading_of_chunks", "reading_of_store"]
@@ -131,15 +134,23 @@ def reading_of_chunks(array: da.Array, size: int) -> Reading:
 
 
 def known_rows(name: str, array: da.Array) -> da.Array:
-    """The same array with known chunk lengths, counted where they are not, to which its tasks hold every block."""
+    """The same array with known chunk lengths, counted where they are not, to which its tasks hold every block.
+
+    Of stores from which it was made chunks are counted, and its tasks prove that they see them.
+    """
+    stores = stores_of(array)
+    for store in stores:
+        check_shareable(name, store)
+        check_chunks(name, store)
+    seen = tuple(map(Seen, stores))
     if not any(np.isnan(length) for axis in array.chunks for length in axis):
-        return check_blocks(name, array)
+        return check_blocks(name, array, seen=seen)
     if array.ndim > 1 and np.isnan(array.shape[1]):
         raise ValueError(f"{name} must have a known number of features, got chunks {array.chunks}")
     first = array.blocks[:, 0] if array.ndim > 1 and array.numblocks[1] > 1 else array
     lengths = tuple(found["rows"] for found in compute(map_to_objects(_length, first, name="dc-count"))[0])
     logger.info("counted the rows of %d chunks of unknown length: %d rows", len(lengths), sum(lengths))
-    return check_blocks(name, array, (lengths, *array.chunks[1:]))
+    return check_blocks(name, array, (lengths, *array.chunks[1:]), seen)
 
 
 def _length(block: NDArray[Any], number: int) -> dict[str, Any]:

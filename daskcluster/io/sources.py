@@ -43,6 +43,16 @@ class Stored(Protocol):
         """Read the rows from start to stop."""
 
 
+def _tried(array: Any, index: Any) -> tuple[NDArray[Any], str | None]:
+    """What is read, or why it cannot be: in words, because not every exception travels between processes."""
+    try:
+        return np.asarray(array[index]), None
+    except MemoryError:
+        raise
+    except Exception as error:
+        return np.empty(0), f"{type(error).__name__}: {error}"
+
+
 class MemoryRows:
     """Rows in this process's memory: views of them."""
 
@@ -89,12 +99,9 @@ class ZarrRows:
             If a chunk is not there that was there when the array was opened.
         """
         self._seen.prove()
-        try:
-            block = np.asarray(self.array[start:stop])
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise self._unreadable(start, stop, error) from error
+        block, why = _tried(self.array, slice(start, stop))
+        if why is not None:
+            raise self._unreadable(start, stop, why)
         self._check_presence(block, start)
         return block
 
@@ -118,31 +125,33 @@ class ZarrRows:
         gone = [place for place, there in zip(places, are_there(self.array, places), strict=True) if not there]
         if gone:
             raise MissingChunksError(
-                f"{process_name()} does not find {self._name(gone[0])}, which was there when {self._where!r} was "
-                "opened; give a path on a file system that all workers share, and leave it unchanged while it is read"
+                f"{process_name()} does not find {self._name(gone[0])}, or finds it empty, which was there when "
+                f"{self._where!r} was opened; give a path on a file system that all workers share, and leave it "
+                "unchanged while it is read"
             )
 
-    def _unreadable(self, start: int, stop: int, error: Exception) -> UnreadableChunkError:
+    def _unreadable(self, start: int, stop: int, why: str) -> UnreadableChunkError:
         """The error that names the damaged chunks among those of some rows."""
         unit = stored_unit(self.array)
         grid = [range(start // unit[0], (stop - 1) // unit[0] + 1)]
         grid += [range(-(-size // length)) for size, length in zip(self.shape[1:], unit[1:], strict=True)]
-        broken = [place for place in product(*grid) if self._fails(place)]
+        broken = [place for place in product(*grid) if not self._lacks(place) and self._fails(place)]
         names = ", ".join(self._name(place) for place in broken[:3]) or f"some chunk of rows {start} to {stop - 1}"
         more = f" and {len(broken) - 3} more" if len(broken) > 3 else ""
         return UnreadableChunkError(
-            f"{self._where!r} cannot be read: {names}{more} is damaged ({type(error).__name__}: {error}); "
+            f"{self._where!r} cannot be read: {names}{more} is damaged ({why}); "
             "write it again, or take the array from a copy"
         )
 
+    def _lacks(self, place: tuple[int, ...]) -> bool:
+        return self.absent is not None and bool(self.absent[place])
+
     def _fails(self, place: tuple[int, ...]) -> bool:
+        if not are_there(self.array, [place])[0]:
+            return True
         unit = stored_unit(self.array)
         region = tuple(slice(k * length, (k + 1) * length) for k, length in zip(place, unit, strict=True))
-        try:
-            self.array[region]
-        except Exception:
-            return True
-        return False
+        return _tried(self.array, region)[1] is not None
 
     def _name(self, place: tuple[int, ...]) -> str:
         length = stored_unit(self.array)[0]
@@ -305,14 +314,10 @@ class Hdf5Rows:
             return self._rows(file[self.name], start, stop)
 
     def _rows(self, dataset: Any, start: int, stop: int) -> NDArray[Any]:
-        try:
-            return np.asarray(dataset[start:stop])
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise UnreadableChunkError(
-                f"rows {start} to {stop - 1} of {self.path}:{self.name} cannot be read: {type(error).__name__}: {error}"
-            ) from error
+        block, why = _tried(dataset, slice(start, stop))
+        if why is not None:
+            raise UnreadableChunkError(f"rows {start} to {stop - 1} of {self.path}:{self.name} cannot be read: {why}")
+        return block
 
     def __reduce__(self) -> Any:
         return Hdf5Rows, (self.module, self.path, self.name, self.shape, self.dtype, self.chunks)

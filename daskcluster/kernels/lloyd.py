@@ -18,6 +18,7 @@ __all__ = [
     "nearest_center",
     "plus_plus_rows",
     "sqdist_to_centers",
+    "weighted_sqdist",
 ]
 
 #: The matrix product is used from these sizes on, in tiles of so many rows.
@@ -161,6 +162,19 @@ def accumulate_rows(points, weights, labels, centers, sums, masses, first):
         if i < first[c]:
             first[c] = i
     return inertia
+
+
+@jit
+def weighted_sqdist(points, weights, labels, centers):
+    """Weight times squared distance (n,) float64 of each row to its centre, as `accumulate_rows` adds them up."""
+    out = np.empty(points.shape[0])
+    for i in range(points.shape[0]):
+        total = 0.0
+        for f in range(points.shape[1]):
+            difference = np.float64(points[i, f]) - centers[labels[i], f]
+            total += difference * difference
+        out[i] = (weights[i] if weights.shape[0] else 1.0) * total
+    return out
 
 
 @jit_fast

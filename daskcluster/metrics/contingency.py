@@ -13,9 +13,13 @@ import zarr
 from numpy.typing import NDArray
 
 from ..files import open_rows
+from ..io.inputs import open_pieces
+from ..io.reading import known_rows
 from ..kernels.contingency import PairCounts, contingency_chunk, contingency_combine, contingency_finalize
-from ..runtime.execution import compute, reduce_blocks, runs_in_process
+from ..runtime.execution import compute, reduce_blocks
+from ..runtime.visibility import check_shareable
 from ..typing import Array, ArrayInput
+from ..validation import check_kind
 
 __all__ = [
     "align_rows",
@@ -168,22 +172,22 @@ def open_input(name: str, value: ArrayInput, n_axes: int) -> Opened:
     FileNotFoundError
         If there is nothing under the path.
     """
-    if isinstance(value, str | PathLike):
-        value = open_rows(value)
+    check_kind(name, value, f"an array of {n_axes} dimension{'s' * (n_axes > 1)}")
+    if isinstance(value, str | PathLike | zarr.Group):
+        value = open_rows(value, n_axes=n_axes)
     elif hasattr(value, "to_dask_array"):
         value = value.to_dask_array()
     elif type(value).__module__.partition(".")[0] == "xarray":
         value = value.data
     if isinstance(value, zarr.Array):
-        if isinstance(value.store, zarr.storage.MemoryStore) and not runs_in_process():
-            raise ValueError(
-                f"{name} lives in a zarr MemoryStore, which the worker processes of the active scheduler "
-                "cannot read; save it to a folder and pass the path"
-            )
+        check_shareable(name, value)
     elif not isinstance(value, da.Array):
         if np.ma.is_masked(value):
             raise ValueError(f"{name} has masked values; fill or remove them first")
-        value = np.asarray(value)
+        try:
+            value = np.asarray(value)
+        except ValueError as error:  # lists of different lengths
+            raise ValueError(f"{name} must be an array, got lists of different lengths: {value!r:.60}") from error
     if value.ndim != n_axes:
         raise ValueError(f"{name} must have {n_axes} dimension{'s' * (n_axes > 1)}, got shape {value.shape}")
     return value
@@ -215,11 +219,11 @@ def align_rows(*inputs: tuple[str, Opened], rows: int | None = None) -> tuple[da
     Chunk lengths that are unknown are counted, which computes those arrays once; the arguments are not
     changed.
     """
-    known = [(name, _with_known_rows(array)) for name, array in inputs]
+    known = [(name, known_rows(name, array) if isinstance(array, da.Array) else array) for name, array in inputs]
     _check_lengths(*known)
     n_rows = int(known[0][1].shape[0])
     chunks = _row_chunks([array for _, array in known], n_rows, rows)
-    return tuple(_in_chunks(array, chunks) for _, array in known)
+    return tuple(_in_chunks(name, array, chunks) for name, array in known)
 
 
 def _row_chunks(arrays: list[Opened], n_rows: int, rows: int | None) -> tuple[int, ...]:
@@ -233,18 +237,15 @@ def _row_chunks(arrays: list[Opened], n_rows: int, rows: int | None) -> tuple[in
     return chunks[0]
 
 
-def _in_chunks(array: Opened, chunks: tuple[int, ...]) -> da.Array:
+def _in_chunks(name: str, array: Opened, chunks: tuple[int, ...]) -> da.Array:
     wanted = (chunks, *((length,) for length in array.shape[1:]))
-    if not isinstance(array, da.Array):
-        read: Any = wanted
-        if isinstance(array, zarr.Array):
-            stored = (array.shards or array.chunks)[0]
-            if stored > 2 * max(chunks):  # then no stored chunk is to be read and unpacked again for each part of it
-                read = (stored, *wanted[1:])
-        elif array.ndim == 1:
-            array = _narrowed(array)
-        # Without a name dask would hash the whole array, and a store can change under the same path.
-        array = da.from_array(array, chunks=read, name=False)
+    if isinstance(array, zarr.Array):
+        stored = (array.shards or array.chunks)[0]
+        # In a larger one no stored chunk is to be read and unpacked again for each part of it.
+        array = open_pieces(name, array, stored if stored > 2 * max(chunks) else max(1, max(chunks)))
+    elif not isinstance(array, da.Array):
+        # Without a name dask would hash the whole array.
+        array = da.from_array(_narrowed(array) if array.ndim == 1 else array, chunks=wanted, name=False)
     # Never dask's "p2p" rechunking: rows only move between neighbours here, and it needs disks.
     return array if array.chunks == wanted else array.rechunk(wanted, method="tasks")
 
@@ -258,13 +259,6 @@ def _narrowed(labels: Array) -> Array:
     if smallest.kind in "iu" and smallest.itemsize < labels.dtype.itemsize:
         return labels.astype(smallest)
     return labels
-
-
-def _with_known_rows(array: Opened) -> Opened:
-    if isinstance(array, da.Array) and any(np.isnan(length) for axis in array.chunks for length in axis):
-        # `compute_chunk_sizes` changes its array, so it gets a copy of the user's.
-        return array.copy().compute_chunk_sizes()
-    return array
 
 
 def _check_lengths(*named: tuple[str, Opened]) -> None:

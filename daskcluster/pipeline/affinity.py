@@ -32,7 +32,7 @@ def gaussian_edges(block: NDArray[np.int32], bandwidth: float) -> tuple[NDArray[
     return indices, gaussian_weights(distances, bandwidth)
 
 
-def gaussian_affinity(nearest: da.Array, bandwidth: float, n_representatives: int) -> BipartiteGraph:
+def gaussian_affinity(nearest: da.Array, bandwidth: float, representatives: NDArray[np.float64]) -> BipartiteGraph:
     """Bipartite graph with affinities exp(-distance**2 / (2 sigma**2)), eq. (5) and (6) of uspec_usenc_2019.
 
     Parameters
@@ -41,11 +41,12 @@ def gaussian_affinity(nearest: da.Array, bandwidth: float, n_representatives: in
         Packed edges with distances, see `nearest_representatives`.
     bandwidth : float
         sigma in the units of these distances.
-    n_representatives : int
-        p.
+    representatives : (p, d) float64
+        Prepared.
 
     Notes
     -----
     The affinities are not stored: K exponentials cost less than reading K numbers.
     """
-    return BipartiteGraph(nearest, partial(gaussian_edges, bandwidth=bandwidth), n_representatives)
+    edges_of = partial(gaussian_edges, bandwidth=bandwidth)
+    return BipartiteGraph(nearest, edges_of, len(representatives), representatives)

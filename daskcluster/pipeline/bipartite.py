@@ -58,11 +58,14 @@ class BipartiteGraph:
         Block -> (indices (n, K) int32, weights (n, K) float32); a row without edges has indices of -1.
     n_right : int
         p.
+    points : (p, d) float64 or None
+        Where the right vertices are, if they are anywhere: how near its unlinked parts are to each other.
     """
 
     held: da.Array
     edges_of: EdgesOf
     n_right: int
+    points: NDArray[np.float64] | None = None
 
     def _part(self, which: int, dtype: Any) -> da.Array:
         n_neighbors = self.edges_of(np.zeros((0, *self.held.shape[1:]), self.held.dtype))[0].shape[1]

@@ -18,7 +18,8 @@ from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..runtime.threads import one_blas_thread
 from ..validation import check_integer
-from .kmeans import Centers, Points, best_of_starts, center_starts, lloyd_over_blocks, sample_size
+from .kmeans import center_starts, sample_size
+from .lloyd import Centers, Points, best_of_starts, lloyd_over_blocks
 from .rows import scatter_rows
 
 __all__ = ["DISCRETIZE_TOL", "Discretize", "assign_block", "assign_labels", "discretize", "warn_fewer"]
@@ -122,7 +123,7 @@ def discretize(
     with one_blas_thread():
         best, _ = best_of_starts(sample, starts, max_iter=max_iter)
     limit = DISCRETIZE_TOL * float(np.var(sample, axis=0, dtype=np.float64).sum())
-    return lloyd_over_blocks(held, points, best.centers, max_iter=max_iter, limit=limit)
+    return lloyd_over_blocks(held, points, best.centers, max_iter=max_iter, limit=limit, n_clusters=n_clusters)
 
 
 def assign_labels(held: da.Array, points: Points, centers: NDArray[np.float64]) -> da.Array:

@@ -1,12 +1,10 @@
-"""Weighted k-means: in memory for small problems, and by passes over all row blocks.
+"""Weighted k-means: its starts, on a sample or by passes over all rows, and the stages of the `KMeans` estimator.
 
-Everything that needs centres goes through here: representatives, rep-clusters, the discretisation of an embedding and
-the `KMeans` estimator.
+The iteration itself is in `lloyd`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,28 +13,32 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.lloyd import accumulate_rows, assign_rows, closest_sqdist, plus_plus_rows
-from ..runtime.execution import FAN_IN, add_parts, compute, map_to_objects, reduce_blocks, tiles
+from ..kernels.lloyd import assign_rows, closest_sqdist, plus_plus_rows
+from ..runtime.execution import FAN_IN, add_parts, compute, map_to_objects, reduce_blocks
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
-from ..runtime.threads import one_blas_thread
 from ..validation import check_integer, check_option, check_real
+from .lloyd import (
+    NO_WEIGHTS,
+    Centers,
+    Points,
+    best_of_starts,
+    distinct_rows,
+    lloyd_block,
+    lloyd_in_memory,
+    lloyd_over_blocks,
+    weights_of,
+)
 from .rows import PreparedRows
 from .scan import RowScan
 
 __all__ = [
     "INITS",
     "START_ROWS",
-    "Centers",
     "LloydPasses",
-    "Points",
     "Starts",
-    "best_of_starts",
     "center_starts",
-    "distinct_rows",
-    "lloyd_in_memory",
-    "lloyd_over_blocks",
     "parallel_starts",
     "sample_size",
 ]
@@ -46,31 +48,6 @@ START_ROWS = 2**14
 #: k-means|| as in Bahmani et al. 2012: rounds, and candidates a round for each centre.
 PARALLEL_ROUNDS = 5
 PARALLEL_FACTOR = 2
-
-_NO_WEIGHTS = np.empty(0)
-
-#: Held block -> (points (n', q), number of the rows in the block (n',) or None when all rows take part).
-Points = Callable[[NDArray[Any]], tuple[NDArray[np.floating], NDArray[np.intp] | None]]
-
-
-@dataclass(frozen=True)
-class Centers:
-    """Result of a k-means run.
-
-    Attributes
-    ----------
-    centers : (k', q) float64
-        Centres of the clusters that have rows, in the order of their first row.
-    inertia : float
-        Weighted sum of squared distances to them.
-    n_iter : int
-        Lloyd passes.
-    """
-
-    centers: NDArray[np.float64]
-    inertia: float
-    n_iter: int
-
 
 INITS = ("k-means++", "k-means||", "random")
 #: Centres that move by less, relative to the variance, move by rounding only.
@@ -170,7 +147,8 @@ class LloydPasses(Stage):
         sample = found.form.prepare(found.sample)
         limit = max(self.tol, LEAST_TOL) * float(np.var(sample, axis=0, dtype=np.float64).mean())
         points = PreparedRows(found.form)
-        return lloyd_over_blocks(run.rows.blocks, points, starts, weights, max_iter=self.max_iter, limit=limit)
+        options: dict[str, Any] = {"max_iter": self.max_iter, "limit": limit, "n_clusters": self.n_clusters}
+        return lloyd_over_blocks(run.rows.blocks, points, starts, weights, **options)
 
     def cost(self, sizes: Sizes) -> Cost:
         """`max_iter` passes over the input, at most; few runs need so many."""
@@ -194,7 +172,7 @@ def center_starts(
     points: NDArray[np.floating],
     n_clusters: int,
     rng: np.random.Generator,
-    weights: NDArray[np.float64] = _NO_WEIGHTS,
+    weights: NDArray[np.float64] = NO_WEIGHTS,
     method: str = "k-means++",
 ) -> NDArray[np.float64]:
     """Rows of a small problem at which the clusters start.
@@ -217,195 +195,6 @@ def center_starts(
         return points[plus_plus_rows(points, weights, rng.random((n_clusters, n_trials)))].astype(np.float64)
     order = rng.permutation(len(points) if len(weights) == 0 else np.flatnonzero(weights > 0))
     return points[order[distinct_rows(points[order])[:n_clusters]]].astype(np.float64)
-
-
-def distinct_rows(points: NDArray[np.floating]) -> NDArray[np.intp]:
-    """Numbers of the rows (n, q) that differ from every row before them, ascending."""
-    # Rows as strings of bytes: many times faster than np.unique(axis=0). Adding 0 makes -0.0 equal to 0.0.
-    rows = np.ascontiguousarray(points + points.dtype.type(0))
-    _, first = np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel(), return_index=True)
-    return np.sort(first)
-
-
-def _pass(
-    points: NDArray[np.floating], weights: NDArray[np.float64], centers: NDArray[np.float64]
-) -> tuple[dict[str, Any], NDArray[np.int32]]:
-    """One Lloyd pass over points in memory: the sums, and the labels."""
-    found = _empty_pass(centers)
-    labels = _add_rows(found, points, None, len(points), weights, centers)
-    return found, labels
-
-
-def _empty_pass(centers: NDArray[np.float64]) -> dict[str, Any]:
-    n_clusters = len(centers)
-    return {
-        "rows": 0,
-        "sums": np.zeros_like(centers),
-        "masses": np.zeros(n_clusters),
-        "first": np.full(n_clusters, -1, np.int64),
-        "inertia": 0.0,
-    }
-
-
-def _add_rows(
-    found: dict[str, Any],
-    points: NDArray[np.floating],
-    rows: NDArray[np.intp] | None,
-    n_rows: int,
-    weights: NDArray[np.float64],
-    centers: NDArray[np.float64],
-) -> NDArray[np.int32]:
-    """Add points to the sums of a pass, in row order; `rows` are their numbers among `n_rows` rows. Labels."""
-    labels = assign_rows(points, centers)
-    first = np.full(len(centers), len(points), np.int64)
-    found["inertia"] += accumulate_rows(points, weights, labels, centers, found["sums"], found["masses"], first)
-    new = (found["first"] < 0) & (first < len(points))
-    found["first"][new] = found["rows"] + (first[new] if rows is None else rows[first[new]])
-    found["rows"] += n_rows
-    return labels
-
-
-def _moved(centers: NDArray[np.float64], found: dict[str, Any], unit_length: bool) -> NDArray[np.float64]:
-    """Means of the clusters, if wanted at unit length; one without weight stays where it is."""
-    masses = found["masses"][:, None]
-    moved = centers + np.divide(found["sums"], masses, out=np.zeros_like(centers), where=masses > 0)
-    if unit_length:
-        norms = np.sqrt(np.einsum("ij,ij->i", moved, moved))[:, None]
-        np.divide(moved, norms, out=moved, where=norms > 0)
-    return moved
-
-
-def _ordered(centers: NDArray[np.float64], found: dict[str, Any], n_iter: int) -> Centers:
-    """Canonical order: clusters by their first row, those without rows dropped."""
-    taken = np.flatnonzero(found["first"] >= 0)
-    order = taken[np.argsort(found["first"][taken], kind="stable")]
-    return Centers(centers[order], float(found["inertia"]), n_iter)
-
-
-def lloyd_in_memory(
-    points: NDArray[np.floating],
-    centers: NDArray[np.float64],
-    weights: NDArray[np.float64] = _NO_WEIGHTS,
-    *,
-    max_iter: int = 100,
-    tol: float = 0.0,
-    unit_length: bool = False,
-) -> tuple[Centers, NDArray[np.int32]]:
-    """Lloyd's iteration on a small problem.
-
-    Parameters
-    ----------
-    points : (n, q)
-    centers : (k, q) float64
-        Where it starts.
-    weights : (n,) or (0,) for weights of 1
-    max_iter : int
-    tol : float
-        Stop when the centres move by less, squared and summed, relative to the mean variance of the columns; with 0,
-        when no label changes.
-    unit_length : bool
-        Bring the centres to unit length after each pass (k-means of directions).
-
-    Returns
-    -------
-    centers : Centers
-    labels : (n,) int32
-        Nearest of these centres.
-    """
-    with one_blas_thread():
-        previous = None
-        limit = tol * float(np.var(points, axis=0, dtype=np.float64).mean()) if tol > 0 else 0.0
-        found, labels = _pass(points, weights, centers)
-        n_iter = 1
-        while n_iter < max_iter:
-            moved = _moved(centers, found, unit_length)
-            shift = float(((moved - centers) ** 2).sum())
-            if shift <= limit or (previous is not None and np.array_equal(labels, previous)):
-                break
-            centers, previous = moved, labels
-            found, labels = _pass(points, weights, centers)
-            n_iter += 1
-        result = _ordered(centers, found, n_iter)
-        return result, assign_rows(points, result.centers)
-
-
-def best_of_starts(
-    points: NDArray[np.floating],
-    starts: Iterable[NDArray[np.float64]],
-    weights: NDArray[np.float64] = _NO_WEIGHTS,
-    **options: Any,
-) -> tuple[Centers, NDArray[np.int32]]:
-    """`lloyd_in_memory` from several starts; the result with the lowest inertia, the first of equal ones."""
-    runs = (lloyd_in_memory(points, start, weights, **options) for start in starts)
-    return min(runs, key=lambda run: run[0].inertia)
-
-
-def lloyd_over_blocks(
-    held: da.Array,
-    points: Points,
-    centers: NDArray[np.float64],
-    weights: da.Array | None = None,
-    *,
-    max_iter: int,
-    limit: float,
-    unit_length: bool = False,
-    name: str = "dc-lloyd",
-) -> Centers:
-    """Lloyd's iteration over all row blocks, one pass each.
-
-    Parameters
-    ----------
-    held : dask array (n, ...)
-        Row blocks from which `points` makes the points of a block.
-    points : callable
-    centers : (k, q) float64
-    weights : dask array (n,), optional
-    max_iter : int
-        Passes at most.
-    limit : float
-        Stop when the centres move by no more, squared and summed.
-    unit_length : bool
-        Bring the centres to unit length after each pass.
-
-    Returns
-    -------
-    Centers
-        Those by which the last pass assigned, not the ones to which they would move next: so their order, their
-        inertia and which of them have rows are exact, and a final assignment gives the same labels.
-
-    Notes
-    -----
-    A task holds the block, the points of a tile of `TILE_ROWS` rows, 8 q bytes each, and a partial result of
-    8 k (q + 3) bytes. Partial results are summed in block order by a tree of fixed shape.
-    """
-    n_iter = 0
-    while True:
-        task = partial(_lloyd_block, points=points, centers=centers)
-        (found,) = compute(reduce_blocks(task, add_parts, held, name=name, weights=weights))
-        n_iter += 1
-        moved = _moved(centers, found, unit_length)
-        if n_iter >= max_iter or ((moved - centers) ** 2).sum() <= limit:
-            return _ordered(centers, found, n_iter)
-        centers = moved
-
-
-def _lloyd_block(
-    block: NDArray[Any],
-    points: Points,
-    centers: NDArray[np.float64],
-    weights: NDArray[np.float64] | None = None,
-) -> dict[str, Any]:
-    found = _empty_pass(centers)
-    for tile in tiles(len(block)):
-        values, rows = points(block[tile])
-        weighted = _NO_WEIGHTS if weights is None else _block_weights(weights[tile], rows)
-        _add_rows(found, values, rows, tile.stop - tile.start, weighted, centers)
-    return found
-
-
-def _block_weights(weights: NDArray[np.float64], rows: NDArray[np.intp] | None) -> NDArray[np.float64]:
-    column = weights[:, 0] if weights.ndim == 2 else weights
-    return np.ascontiguousarray(column if rows is None else column[rows], np.float64)
 
 
 def parallel_starts(
@@ -450,7 +239,7 @@ def parallel_starts(
         if len(best) == 0:
             break  # every row is a candidate already
         candidates = np.concatenate([candidates, rows[best]])
-    task = partial(_lloyd_block, points=points, centers=candidates)
+    task = partial(lloyd_block, points=points, centers=candidates)
     (found,) = compute(reduce_blocks(task, add_parts, held, name="dc-weigh", weights=weights))
     masses = found["masses"]
     starts = center_starts(candidates, n_clusters, stream(root, "recluster"), masses)
@@ -476,7 +265,7 @@ def _draw_block(
         closest = np.full(int(members.sum()), np.inf)
         closest_sqdist(values[members], candidates[c], closest)
         sqdist[members] = closest
-    mass = sqdist if weights is None else sqdist * _block_weights(weights, rows)
+    mass = sqdist if weights is None else sqdist * weights_of(weights, rows)
     drawn = uniforms if rows is None else uniforms[rows]
     able = np.flatnonzero(mass > 0)
     keys = np.log1p(-drawn[able]) / mass[able]  # log of u ** (1 / mass), u in (0, 1]

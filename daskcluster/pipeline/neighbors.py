@@ -33,7 +33,8 @@ from ..runtime.threads import one_blas_thread
 from ..validation import check_integer, check_option
 from .affinity import distance_sum, gaussian_affinity, mean_distance
 from .bipartite import BipartiteGraph, pack_edges
-from .kmeans import center_starts, lloyd_in_memory
+from .kmeans import center_starts
+from .lloyd import lloyd_in_memory
 from .rows import RowForm, scatter_rows
 from .scan import RowScan
 
@@ -56,6 +57,9 @@ GROUP_ITER = 20
 #: The neighbourhoods are doubled up to twice while a check on so many rows finds a recall below this.
 LEAST_RECALL = 0.98
 RECALL_ROWS = 512
+#: K is at least so much where there are fewer than so many rows a representative.
+FEW_NEIGHBORS = 5
+FEW_ROWS = 4
 #: Neighbourhoods are stored with their coordinates up to so many bytes.
 MOST_COORDINATE_BYTES = 64 * 2**20
 
@@ -86,7 +90,7 @@ class Linked:
     @property
     def graph(self) -> BipartiteGraph:
         """The bipartite graph with Gaussian affinities."""
-        return gaussian_affinity(self.nearest, self.bandwidth, len(self.index.points))
+        return gaussian_affinity(self.nearest, self.bandwidth, self.index.points)
 
     def edges_of(self, sample: NDArray[Any]) -> NDArray[np.int32]:
         """Packed edges of raw rows in memory."""
@@ -104,12 +108,15 @@ class Link(Stage):
     neighbors : {"approximate", "exact"}
     neighbor_factor : int
         K' / K of the approximate search.
+    n_clusters : int
+        Where rows are few, K follows from it; see `width`.
     """
 
     title = "nearest representatives"
     n_neighbors: int
     neighbors: str
     neighbor_factor: int
+    n_clusters: int
 
     def check(self) -> None:
         """Refuse counts below 1 and an unknown search."""
@@ -119,21 +126,33 @@ class Link(Stage):
 
     def __call__(self, run: Run, representatives: NDArray[np.float64], found: RowScan) -> Linked:
         """Link the rows to representatives (p, d)."""
-        n_neighbors = min(self.n_neighbors, len(representatives))
-        index, neighborhood = self.search(representatives, found.form, found.sample, run.seed)
+        n_neighbors = self.width(len(representatives), found.n_valid)
+        index, neighborhood = self.search(representatives, found, found.sample, run.seed)
         lazy = nearest_representatives(run.rows, index, n_neighbors)
         nearest, sums = run.products.rows("nearest", lazy, distance_sum)
         return Linked(index, neighborhood, n_neighbors, nearest, mean_distance(sums))
 
+    def width(self, n_representatives: int, n_rows: int) -> int:
+        """K that is used, for so many representatives and rows.
+
+        Departure from the papers, whose rows are many. With fewer than `FEW_ROWS` rows a representative it is
+        `FEW_NEIGHBORS` at least: representatives share few rows then, and clusters would fall apart. And it is at most
+        p, and at most the rows of an average cluster, but for 2: with more, most neighbors would be of other clusters,
+        and they would make the bandwidth.
+        """
+        few = n_rows < FEW_ROWS * n_representatives
+        wanted = max(self.n_neighbors, FEW_NEIGHBORS) if few else self.n_neighbors
+        return min(wanted, n_representatives, max(2, n_rows // self.n_clusters))
+
     def search(
-        self, representatives: NDArray[np.float64], form: RowForm, sample: NDArray[Any], seed: int
+        self, representatives: NDArray[np.float64], found: RowScan, sample: NDArray[Any], seed: int
     ) -> tuple[RepresentativeIndex, int]:
         """`choose_neighborhood` with these parameters."""
         return choose_neighborhood(
             representatives,
-            form,
+            found.form,
             sample,
-            min(self.n_neighbors, len(representatives)),
+            self.width(len(representatives), found.n_valid),
             neighbors=self.neighbors,
             neighbor_factor=self.neighbor_factor,
             seed=seed,
@@ -142,7 +161,7 @@ class Link(Stage):
     def index_bytes(self, sizes: Sizes, *, doubled: int = 2) -> int:
         """Bytes of a search index, with the neighbourhoods doubled so many times."""
         p, d = sizes.n_right, sizes.n_features
-        neighborhood = min(p, 2**doubled * self.neighbor_factor * min(self.n_neighbors, p) + 1)
+        neighborhood = min(p, 2**doubled * self.neighbor_factor * min(max(self.n_neighbors, FEW_NEIGHBORS), p) + 1)
         coordinates = neighborhood * min(d, WIDE_FEATURES) * sizes.number_bytes
         return 3 * p * d * 8 + p * (8 * neighborhood + min(coordinates, MOST_COORDINATE_BYTES // max(1, p)))
 
@@ -317,7 +336,7 @@ def recall(found: NDArray[np.int32], truth: NDArray[np.int32]) -> float:
 def _rep_clusters(points: NDArray[np.float64], seed: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Rep-cluster centres (z, d), and the rep-cluster of each representative (p,)."""
     starts = center_starts(points, int(np.sqrt(len(points))), stream(seed, "rep-clusters"))
-    found, labels = lloyd_in_memory(points, starts, max_iter=GROUP_ITER)
+    found, labels = lloyd_in_memory(points, starts, max_iter=GROUP_ITER, refill=False)
     taken, groups = np.unique(labels, return_inverse=True)  # a rep-cluster without members has no start to offer
     return found.centers[taken], groups.astype(np.int32)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import dask.array as da
 
+from ..io.inputs import Rows, follow_input
 from ..runtime.execution import active_client, compute, persist
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.products import budget_bytes
@@ -59,13 +60,11 @@ class Label(Stage):
         return {name: self._keep(run, name, array, again) for name, array in lazy.items()}
 
     def _keep(self, run: Run, name: str, array: da.Array, again: Callable[[str], da.Array] | None) -> Any:
-        if run.products.named:
-            return hand_out(run.products.rows(name, array)[0], run.rows)
-        if not run.rows.chunked:
-            return compute(array)[0]
-        if active_client() is None:
-            return run.products.rows(name, array)[0]
-        return on_client(array) if again is None else again(name)
+        if run.products.named or (run.rows.chunked and active_client() is None):
+            array = run.products.rows(name, array)[0]
+        elif run.rows.chunked:
+            array = on_client(array) if again is None else again(name)
+        return hand_out(array, run.rows)
 
     def cost(self, sizes: Sizes) -> Cost:
         """A pass for each output; 4 bytes a row stay, and as many again where outputs are handed out in memory."""
@@ -87,9 +86,9 @@ class Label(Stage):
         return self.outputs
 
 
-def hand_out(array: da.Array, rows: Any) -> Any:
-    """NumPy for NumPy, lazy for chunked input."""
-    return array if rows.chunked else compute(array)[0]
+def hand_out(array: da.Array, rows: Rows) -> Any:
+    """NumPy for NumPy; for chunked input lazy, in its row chunks."""
+    return follow_input(array, rows) if rows.chunked else compute(array)[0]
 
 
 def on_client(array: da.Array) -> da.Array:

@@ -15,7 +15,7 @@ from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_option
-from .kmeans import distinct_rows, lloyd_in_memory, lloyd_over_blocks
+from .lloyd import distinct_rows, lloyd_in_memory, lloyd_over_blocks
 from .rows import PreparedRows
 from .scan import RowScan
 
@@ -175,8 +175,9 @@ def _select_hybrid(
     rows: Rows, scan: RowScan, candidates: Candidates, n_representatives: int, max_iter: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     starts = _select_random(rows, scan, candidates, n_representatives, max_iter, rng)
-    unit = scan.form.unit_length
-    return lloyd_in_memory(candidates.rows, starts, max_iter=candidates.n_iter, unit_length=unit)[0].centers
+    unit, n_iter = scan.form.unit_length, candidates.n_iter
+    found, _ = lloyd_in_memory(candidates.rows, starts, max_iter=n_iter, unit_length=unit, refill=False)
+    return found.centers
 
 
 def _select_kmeans(
@@ -190,6 +191,7 @@ def _select_kmeans(
         max_iter=max_iter,
         limit=KMEANS_TOL * float(np.var(candidates.rows, axis=0, dtype=np.float64).mean()),
         unit_length=scan.form.unit_length,
+        refill=False,
         name="dc-select",
     ).centers
 

@@ -9,6 +9,8 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from .visibility import Seen
+
 __all__ = ["as_declared", "check_blocks"]
 
 #: Runs of equal chunk lengths that travel with every task; more of them travel once.
@@ -50,7 +52,7 @@ def as_declared(what: str, block: Any, shape: tuple[int, ...], dtype: np.dtype[A
     return block.astype(dtype)
 
 
-def check_blocks(name: str, array: da.Array, chunks: Any = None) -> da.Array:
+def check_blocks(name: str, array: da.Array, chunks: Any = None, seen: tuple[Seen, ...] = ()) -> da.Array:
     """The same lazy array, whose tasks refuse a block that is not as it was declared.
 
     Parameters
@@ -60,6 +62,8 @@ def check_blocks(name: str, array: da.Array, chunks: Any = None) -> da.Array:
     array : dask array
     chunks : tuple of tuples of int, optional
         The lengths to hold it to, when its own are unknown.
+    seen : tuple of Seen
+        Stores that a process which has a block of it must see.
     """
     lengths = array.chunks if chunks is None else chunks
     runs: Any = tuple(_runs(axis) for axis in lengths)
@@ -70,6 +74,7 @@ def check_blocks(name: str, array: da.Array, chunks: Any = None) -> da.Array:
         argument=name,
         runs=runs,
         declared=array.dtype,
+        seen=seen,
         token="dc-blocks",
         dtype=array.dtype,
         meta=np.empty((0,) * array.ndim, array.dtype),
@@ -78,8 +83,15 @@ def check_blocks(name: str, array: da.Array, chunks: Any = None) -> da.Array:
 
 
 def _checked_block(
-    block: Any, argument: str, runs: Any, declared: np.dtype[Any], block_id: tuple[int, ...]
+    block: Any,
+    argument: str,
+    runs: Any,
+    declared: np.dtype[Any],
+    seen: tuple[Seen, ...],
+    block_id: tuple[int, ...],
 ) -> NDArray[Any]:
+    for store in seen:
+        store.prove()
     shape = tuple(_length(axis, number) for axis, number in zip(runs, block_id, strict=True))
     return as_declared(f"chunk {block_id} of {argument}", block, shape, declared)
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-import sys
 import uuid
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,7 +13,9 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from . import progress
+from . import clients, forking, progress  # noqa: F401  # `forking` has a part in every process that computes
+from .clients import active_client
+from .released import released_on_failure
 from .threads import one_blas_thread
 
 __all__ = [
@@ -42,17 +41,6 @@ FAN_IN = 8
 TILE_ROWS = 2**13
 
 
-def active_client() -> Any | None:
-    """The distributed client whose scheduler dask would use now, or None for a local scheduler."""
-    if "distributed" not in sys.modules:
-        return None
-    from distributed import Client
-
-    get = dask.base.get_scheduler()
-    owner = getattr(get, "__self__", None)
-    return owner if isinstance(owner, Client) else None
-
-
 def runs_in_process() -> bool:
     """Whether tasks run in this process, so that they see its memory."""
     client = active_client()
@@ -75,42 +63,25 @@ def persist(*collections: Any) -> tuple[Any, ...]:
 def _run(action: Callable[..., tuple[Any, ...]], collections: tuple[Any, ...]) -> tuple[Any, ...]:
     client = active_client()
     if client is None:
-        with one_blas_thread(), progress.watch_local():
-            return action(*collections)
+        with one_blas_thread():
+            return action(*collections, **progress.watch_local())
+    return _run_on_cluster(client, action, collections)
+
+
+def _run_on_cluster(
+    client: Any, action: Callable[..., tuple[Any, ...]], collections: tuple[Any, ...]
+) -> tuple[Any, ...]:
     from distributed import wait
 
     if not client.nthreads():
         logger.warning("waiting for workers: the scheduler %s has none yet", client.scheduler.address)
-    with one_blas_thread(), _large_graphs(), _outside_the_pool():
+    with one_blas_thread(), clients.large_graphs, clients.outside_the_pool(), released_on_failure():
         persisted = dask.persist(*collections)
-        with progress.watch_distributed(client, persisted):
+        clients.hold_futures(persisted)
+        # `wait` takes the current client, and not the one that dask computes with.
+        with client.as_current(), progress.watch_distributed(client, persisted):
             wait(persisted)
         return persisted if action is dask.persist else dask.compute(*persisted)
-
-
-@contextmanager
-def _large_graphs() -> Iterator[None]:
-    """No warning about large graphs: NumPy input travels inside them, the caller chose that, and it is documented."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
-        yield
-
-
-@contextmanager
-def _outside_the_pool() -> Iterator[None]:
-    """Inside a worker's task give the thread back while waiting: fits in all of them would wait for each other."""
-    from distributed import get_worker, rejoin, secede
-
-    try:
-        get_worker()
-    except ValueError:
-        yield
-        return
-    secede()
-    try:
-        yield
-    finally:
-        rejoin()
 
 
 def tiles(n_rows: int) -> Iterator[slice]:

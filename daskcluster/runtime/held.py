@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
-import shutil
-import tempfile
 import uuid
-import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import zarr
@@ -25,23 +20,13 @@ from ..files.chunks import are_there, describe_store
 from ..files.digests import block_digest
 from .blocks import as_declared
 from .execution import compute, map_to_objects
+from .scratch import ScratchFolder
 from .visibility import Seen
 
-__all__ = ["Held", "ScratchFolder", "as_dask", "create_rows", "damaged_blocks", "fill"]
+__all__ = ["Held", "as_dask", "create_rows", "damaged_blocks", "fill"]
 
 #: What a block says of itself when it is computed: (block, number) -> small dict.
 Summarize = Callable[..., dict[str, Any]]
-
-
-class ScratchFolder:
-    """A folder under dask's ``temporary-directory`` that lives as long as this object."""
-
-    def __init__(self) -> None:
-        where = dask.config.get("temporary-directory", None)
-        if where is not None:
-            os.makedirs(where, exist_ok=True)
-        self.path = Path(tempfile.mkdtemp(prefix="daskcluster-", dir=where))
-        weakref.finalize(self, shutil.rmtree, str(self.path), ignore_errors=True)
 
 
 class Held:
@@ -60,6 +45,8 @@ class Held:
         self._token = uuid.uuid4().hex
 
     def __getitem__(self, index: Any) -> NDArray[Any]:
+        if self.owner is not None and self.owner.removed:
+            raise FileNotFoundError(f"{str(self.owner.path)!r} was removed when its fit failed; fit again")
         rows = index[0] if isinstance(index, tuple) else index
         if isinstance(self.array, zarr.Array):
             self._seen.prove()
@@ -94,12 +81,19 @@ class Held:
         if file is None:
             self.array[rows] = block
             return
-        file.parent.mkdir(parents=True, exist_ok=True)
+        self._make_folder(file.parent)
         with open(file, "wb") as target:
             # Not `tofile`, whose error does not say that the disk is full.
             target.write(np.ascontiguousarray(block, self.dtype).reshape(-1).view(np.uint8).data)
             # A stored chunk is whole; what stands behind the last row is never read.
             target.truncate(self.array.chunks[0] * self.dtype.itemsize * math.prod(self.shape[1:]))
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make the folder of a chunk. That of the array is there, or was removed when the fit ended: it stays so."""
+        root = Path(self.array.store.root) / self.array.path
+        for parent in reversed([folder, *folder.parents]):
+            if root in parent.parents:
+                parent.mkdir(exist_ok=True)
 
     def _chunk_file(self, rows: Any) -> Path | None:
         """The file of the chunk that the rows begin and do not exceed; None for other rows, and for NumPy arrays."""

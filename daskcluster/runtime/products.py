@@ -22,7 +22,8 @@ from ..files.disk import disk_full
 from ..typing import PathInput, Seed
 from .blocks import check_blocks
 from .execution import active_client, compute, map_to_objects, persist, runs_in_process
-from .held import Held, ScratchFolder, as_dask, create_rows, fill
+from .held import Held, as_dask, create_rows, fill
+from .scratch import ScratchFolder
 from .seeding import root_seed
 from .store import NamedStore, Product, RowProduct
 
@@ -84,10 +85,10 @@ class Products:
         if storage is not None and not (isinstance(storage, str | os.PathLike) and os.fspath(storage)):
             raise TypeError(f"storage must be a path or None, got {storage!r}")
         if storage is not None:
-            check_outside(local_path(storage), os.fspath(storage))
             check_apart(
                 {"storage": os.fspath(storage)}, {name: place_of(given) for name, given in (inputs or {}).items()}
             )
+            check_outside(local_path(storage), os.fspath(storage))
         self._store = None if storage is None else NamedStore(storage)
         self._scratch: ScratchFolder | None = None
         stored = None if self._store is None else self._store.stored

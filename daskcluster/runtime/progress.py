@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from dask.callbacks import Callback
+
+from .threads import Shared
 
 __all__ = ["Progress", "watch_distributed", "watch_local"]
 
@@ -56,6 +59,10 @@ class _Stage:
 
 _current = ContextVar("daskcluster_stage", default=None)
 
+if hasattr(os, "register_at_fork"):
+    # The bars of the parent's stage are drawn by a thread that a forked child does not have.
+    os.register_at_fork(after_in_child=lambda: _current.set(None))
+
 
 class Progress:
     """Reports the stages of one fit.
@@ -70,8 +77,6 @@ class Progress:
     def __init__(self, verbose: bool) -> None:
         self.verbose = verbose
         self._bars: Any | None = None
-        self._handler: logging.Handler | None = None
-        self._level = logger.level
 
     def __enter__(self) -> Progress:
         if self.verbose:
@@ -79,18 +84,14 @@ class Progress:
             if self._bars is not None:
                 self._bars.start()
             else:
-                self._handler = logging.StreamHandler(sys.stderr)
-                self._handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s", "%H:%M:%S"))
-                logger.addHandler(self._handler)
-                logger.setLevel(logging.INFO)
+                _lines.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self._bars is not None:
             self._bars.stop()
-        if self._handler is not None:
-            logger.removeHandler(self._handler)
-            logger.setLevel(self._level)
+        elif self.verbose:
+            _lines.__exit__()
 
     def detail(self, text: str) -> None:
         """Show something beside the name of the running stage."""
@@ -112,6 +113,24 @@ class Progress:
             stage.add(max(1, stage.done) - stage.total)
             stage.advance(stage.total - stage.done)
         logger.log(level, "%s: %.2f s", name, time.perf_counter() - start)
+
+
+@contextmanager
+def _log_lines() -> Iterator[None]:
+    """Write what is logged at level INFO to stderr."""
+    handler, level = logging.StreamHandler(sys.stderr), logger.level
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s", "%H:%M:%S"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+#: One handler for all fits at a time, whose lines it would write twice else.
+_lines = Shared(_log_lines)
 
 
 def _make_bars() -> Any | None:
@@ -142,10 +161,15 @@ class _CountTasks(Callback):
         self._stage.advance()
 
 
-def watch_local() -> Any:
-    """Context in which tasks of a local scheduler are counted for the current stage."""
+def watch_local() -> dict[str, Any]:
+    """Arguments of ``dask.compute`` that have tasks of a local scheduler counted for the current stage.
+
+    Not a context, which would count the tasks of other threads as well. What the user watches with goes on.
+    """
     stage = _current.get()
-    return nullcontext() if stage is None or stage.bars is None else _CountTasks(stage)
+    if stage is None or stage.bars is None:
+        return {}
+    return {"callbacks": [*Callback.active, _CountTasks(stage)._callback]}
 
 
 @contextmanager
@@ -169,4 +193,8 @@ def watch_distributed(client: Any, collections: Any) -> Iterator[None]:
     keys = {future.key for future in futures_of(collections)}
     watch = Watch(keys, scheduler=client.scheduler.address)
     client.loop.add_callback(watch.listen)
-    yield
+    try:
+        yield
+    except BaseException:
+        client.loop.add_callback(watch.__del__)  # it would wait for tasks that never end
+        raise

@@ -8,12 +8,14 @@ the same values, so they cannot drift apart.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 from .forecast import Cost, Sizes
 from .products import Products
 from .progress import Progress
+from .released import released_on_failure
 
 __all__ = ["Run", "Stage", "StageList"]
 
@@ -81,7 +83,8 @@ class Run:
 
     Notes
     -----
-    A context manager. ``run(stage, *results)`` calls a stage under its title.
+    A context manager. ``run(stage, *results)`` calls a stage under its title. Of a fit that fails nothing stays but
+    what is complete in a named store.
     """
 
     def __init__(self, rows: Any, products: Products, stages: Any, verbose: bool) -> None:
@@ -89,15 +92,17 @@ class Run:
         self.products = products
         self.seed = products.seed
         self._progress = Progress(verbose)
+        self._open = ExitStack()
         products.stages = [{"title": stage.title, "products": list(stage.kept)} for stage in stages]
 
     def __enter__(self) -> Run:
-        self._progress.__enter__()
+        self._open.enter_context(self._progress)
+        self._open.enter_context(released_on_failure())
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception: Any) -> None:
         try:
-            self._progress.__exit__(*exception)
+            self._open.__exit__(*exception)
         finally:
             self.products.close()
 

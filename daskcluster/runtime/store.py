@@ -25,7 +25,7 @@ from ..files.places import KEY_FILE
 from ..typing import PathInput
 from .held import Held, Summarize, as_dask, create_rows, damaged_blocks, fill
 
-__all__ = ["NamedStore", "read_key"]
+__all__ = ["NamedStore", "describe_product", "read_key"]
 
 #: Entries of a key.
 _KEY_NAMES = {"format", "method", "parameters", "seed", "input", "stages"}
@@ -209,6 +209,21 @@ def _read_rows(path: Path, like: da.Array, *, check: bool) -> RowProduct:
         if bad:
             raise Damage(f"{len(bad)} of its {like.numblocks[0]} row blocks are not what was stored, first {bad[0]}")
     return as_dask(held, like), summaries
+
+
+def describe_product(path: Path) -> dict[str, dict[str, Any]] | None:
+    """Shape, dtype and chunks of the arrays of a product by name, as JSON; None where its description is damaged."""
+    try:
+        with reading("its description"):
+            group = zarr.open_group(path, mode="r")
+            if not group.attrs.get("daskcluster"):  # a model has its own digest
+                check_digest(group.attrs.asdict(), "its description")
+            return {
+                name: {"shape": list(array.shape), "dtype": str(array.dtype), "chunks": list(array.chunks)}
+                for name, array in sorted(group.arrays())
+            }
+    except Damage:
+        return None
 
 
 # -- the key -----------------------------------------------------------------------------------------------------------

@@ -60,14 +60,21 @@ class Seen:
         """Open the array anew, and compare; raises UnseenStoreError, which names the process and the store."""
         if self._proved:
             return
+        why = self._differs()
+        if why is not None:  # raised here, without what led to it: not every exception travels between processes
+            raise unseen(describe_store(self.array), why)
+        self._proved = True
+
+    def _differs(self) -> str | None:
+        """What is there instead; None if it is the array."""
         array = self.array
         try:
             found = sync(zarr.AsyncArray.open(array.store_path, zarr_format=array.metadata.zarr_format))
         except Exception as error:
-            raise unseen(describe_store(array), f"nothing to open there: {type(error).__name__}") from error
-        if _form(found) != _form(array):
-            raise unseen(describe_store(array), f"another array is there, {_form(found)} and not {_form(array)}")
-        self._proved = True
+            return f"nothing to open there: {type(error).__name__}"
+        return (
+            None if _form(found) == _form(array) else f"another array is there, {_form(found)} and not {_form(array)}"
+        )
 
     def __reduce__(self) -> Any:
         return Seen, (self.array,)

@@ -8,9 +8,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
 
 import daskcluster
@@ -59,15 +61,28 @@ def fail(code: int, *arguments: Any) -> str:
     return result.stderr.strip().splitlines()[-1]
 
 
-def start(*arguments: Any) -> subprocess.Popen[str]:
-    """Start the command line in a process of its own."""
+def start(*arguments: Any, **environment: str) -> subprocess.Popen[str]:
+    """Start the command line in a process of its own, and of a group of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "daskcluster", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
+        env=os.environ | environment,
         start_new_session=True,
         # A shell starts what runs in the background with the signal ignored, and that would be inherited.
         preexec_fn=(lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) if os.name == "posix" else None,
     )
+
+
+def wait_for_end_of_group(group: int) -> None:
+    """Wait until no process of a group is left."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("processes are left")

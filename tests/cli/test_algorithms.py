@@ -32,10 +32,10 @@ def test_tables_agree_with_the_estimators():
 
 def test_choices_agree_with_the_estimators():
     from daskcluster.estimators.base import MISSING
-    from daskcluster.estimators.kmeans import INITS
-    from daskcluster.estimators.uspec import METRICS
+    from daskcluster.pipeline.kmeans import INITS
     from daskcluster.pipeline.neighbors import NEIGHBORS
     from daskcluster.pipeline.representatives import SELECTIONS
+    from daskcluster.pipeline.scan import METRICS
 
     options = {option.parameter: option.type for option in ESTIMATOR_OPTIONS}
     for parameter, choices in {
@@ -99,7 +99,7 @@ ENSEMBLE = [*FIT, "--algorithm", "ensemble"]
         ([*FIT, "--consensus-components", 9], "does not apply to --algorithm"),
         ([*ENSEMBLE, "--consensus-components", 9], "--consensus-components does not apply to --consensus cut"),
         ([*ENSEMBLE, "--consensus", "sec", "--consensus-representatives", 9], "does not apply to --consensus sec"),
-        ([*FIT, "--algorithm", "usenc", "--k-range", 5, 2], "k_range"),
+        ([*FIT, "--algorithm", "usenc", "--k-range", 5, 2], "--k-range"),
     ],
 )
 def test_options_that_do_not_apply_are_refused(blobs, arguments, match):

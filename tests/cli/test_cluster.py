@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import time
 
 import dask
 import numpy as np
 import pytest
 
 from daskcluster.io import open_rows
-from tests.cli.calls import FAST, fail, start, succeed
+from tests.cli.calls import FAST, fail, start, succeed, wait_for_end_of_group
 
 
 def test_scheduler_options_exclude_each_other(stores):
@@ -56,17 +54,6 @@ def test_running_scheduler_is_used_and_left_running(stores, tmp_path, cluster_pr
     assert "2 workers of" in result.stderr
     np.testing.assert_array_equal(open_rows(tmp_path / "l.zarr")[...], open_rows(stores / "labels.zarr")[...])
     assert len(client.nthreads()) == 2
-
-
-def wait_for_end_of_group(group: int) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    pytest.fail("processes are left")
 
 
 def test_workers_are_started_and_ended(stores, tmp_path):

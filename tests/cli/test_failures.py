@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 
 from daskcluster.io import write_array
-from tests.cli.calls import ROOT, fail, run, start
+from tests.cli.calls import ROOT, fail, run, start, succeed, wait_for_end_of_group
 
 
 def test_failures_of_a_run_have_code_1_and_show_where_with_debug(stores, monkeypatch):
@@ -43,19 +45,115 @@ def test_interrupt_has_code_130(stores, monkeypatch):
     assert fail(130, "info", stores / "x.zarr").startswith("Interrupted")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="sends a signal to a group of processes")
-def test_interrupted_run_leaves_nothing(tmp_path):
-    with start("make", "flower", tmp_path / "x.zarr", "-n", "1G", "--quiet") as process:
-        while not os.listdir(tmp_path):
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        stdout, stderr = process.communicate(timeout=60)
+posix = pytest.mark.skipif(os.name != "posix", reason="sends signals")
+
+#: Signals and what they do to a command: exit codes, and the first words of its last line.
+ENDINGS = {
     # An interrupt inside code from a string makes Python end by the signal itself, which a shell shows as 130 too.
-    assert process.returncode in (130, -signal.SIGINT)
+    "SIGINT": ((130, -signal.SIGINT), "Interrupted."),
+    "SIGTERM": ((143,), "Ended by SIGTERM."),
+    "SIGHUP": ((129,), "Ended by SIGHUP."),
+}
+
+
+def end_when(process: subprocess.Popen[str], ready: Callable[[], Any], name: str) -> str:
+    """Send a signal to a command and all it has started, when it is as far as that; its stderr."""
+    while not ready():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    os.killpg(process.pid, getattr(signal, name))  # as a terminal does, and a queue
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode in ENDINGS[name][0], stderr
     assert stdout == ""
-    assert stderr.splitlines() == ["Interrupted. Unfinished outputs are removed; --storage keeps finished stages."]
+    return stderr
+
+
+@posix
+@pytest.mark.parametrize("name", ENDINGS)
+def test_interrupted_run_leaves_nothing(tmp_path, name):
+    with start("make", "flower", tmp_path / "x.zarr", "-n", "1G", "--quiet") as process:
+        stderr = end_when(process, lambda: os.listdir(tmp_path), name)
+    told = f"{ENDINGS[name][1]} Unfinished outputs are removed; --storage keeps finished stages."
+    assert said(stderr) == [told]
     assert os.listdir(tmp_path) == []
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory) -> Path:
+    """Rows that take some time."""
+    folder = tmp_path_factory.mktemp("large")
+    write_array(da.random.default_rng(0).normal(size=(1_000_000, 8), chunks=(100_000, 8)), folder / "x.zarr")
+    return folder / "x.zarr"
+
+
+def said(stderr: str) -> list[str]:
+    """Lines of a command, but for what Python's own process says of semaphores of workers that were ended."""
+    return [line for line in stderr.splitlines() if "resource_tracker" not in line and "warnings.warn(" not in line]
+
+
+def left_in(temporary: Path) -> list[Path]:
+    """What is left in a folder of temporary files, but for the locks of dask's own folder there."""
+    ours = [path for path in temporary.rglob("*") if path.is_file() and path.suffix != ".lock"]
+    return ours + list(temporary.glob("daskcluster-*"))
+
+
+@posix
+@pytest.mark.parametrize("workers", [[]], ids=["threads"])
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_fit_that_was_ended_goes_on(large, tmp_path, name, workers):
+    """With the same command; meanwhile there are finished stages and nothing else, nor any process."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    fit = ["fit", large, "-k", "3", "--representatives", "500", "--seed", "0", "--labels", tmp_path / "l.zarr"]
+    fit += ["--storage", tmp_path / "run", "--quiet", *workers]
+    settings = {"DASK_TEMPORARY_DIRECTORY": str(temporary)}
+    with start(*fit, **settings) as process:
+        stderr = end_when(process, lambda: list(tmp_path.glob("run/.nearest.partial*/rows/c/*")), name)
+    told = f"{ENDINGS[name][1]} Unfinished outputs are removed; the same command goes on where it stopped."
+    assert said(stderr) == [told]
+    wait_for_end_of_group(process.pid)
+    assert not left_in(temporary)
+    assert not list(tmp_path.rglob("*partial*"))
+    assert not list(tmp_path.glob("*l.zarr*"))
+    assert (tmp_path / "run" / "representatives").exists()
+    if not workers:
+        succeed(*fit)
+
+
+@posix
+@pytest.mark.parametrize("workers", [[]], ids=["threads"])
+def test_scratch_of_a_fit_that_was_ended(large, tmp_path, workers):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    fit = ["fit", large, "-k", "3", "--representatives", "500", "--labels", tmp_path / "l.zarr", "--quiet", *workers]
+    settings = {"DASK_TEMPORARY_DIRECTORY": str(temporary), "DASK_DASKCLUSTER__MEMORY_BUDGET": "1 MiB"}
+    where = "dask-scratch-space/*" if workers else "daskcluster-*/nearest/rows/c/*"
+    with start(*fit, **settings) as process:
+        stderr = end_when(process, lambda: list(temporary.glob(where)), "SIGTERM")
+    (line,) = said(stderr)
+    assert line.startswith("Ended by SIGTERM.")
+    wait_for_end_of_group(process.pid)
+    assert not left_in(temporary)
+
+
+@posix
+def test_what_is_ignored_stays_so(tmp_path):
+    """`nohup` starts a command that ignores SIGHUP: it goes on when the terminal closes."""
+    program = """
+import os, signal
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+from daskcluster.cli.signals import Ended, ending_signals
+with ending_signals():
+    os.kill(os.getpid(), signal.SIGHUP)
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        print("not ended")
+    except Ended as ended:
+        os.kill(os.getpid(), signal.SIGTERM)  # does not disturb the cleaning
+        print(ended.exit_code)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "143\n", "")
 
 
 def test_warnings_are_lines_on_stderr(tmp_path):
@@ -68,3 +166,37 @@ def test_warnings_are_lines_on_stderr(tmp_path):
     (line,) = done.stderr.splitlines()
     assert line.startswith("Warning: ")
     assert "clusters       2\n" in done.stdout
+
+
+def test_the_end_of_a_scheduler_is_one_short_line(blobs, monkeypatch):
+    class FutureCancelledError(RuntimeError):
+        """As distributed raises it, with the names of all tasks."""
+
+    def lost(*arguments: Any, **more: Any) -> None:
+        raise FutureCancelledError(" ".join(f"('dc-nearest-{number}', 0)" for number in range(1000)))
+
+    monkeypatch.setattr("daskcluster.estimators.KMeans.fit", lost)
+    command = ["fit", "X.zarr", "-k", 3, "--algorithm", "kmeans", "--labels", "l.zarr", "--quiet"]
+    line = "Error: the Dask scheduler or its workers are lost (FutureCancelledError)"
+    assert fail(1, *command) == line
+    again = "; --storage keeps the finished stages: give the same command again to go on from there"
+    assert fail(1, *command, "--storage", "run") == line + again
+    assert fail(1, *command, "--storage=run") == line + again
+
+
+def test_long_messages_are_cut(stores, monkeypatch):
+    def broken(*arguments: Any) -> None:
+        raise RuntimeError("word " * 3000)
+
+    monkeypatch.setattr("daskcluster.cli.info.describe_array", broken)
+    message = fail(1, "info", stores / "x.zarr")
+    assert len(message) < 800
+    assert "more characters)" in message
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_name_options(blobs):
+    options = ["-k", 3, "--algorithm", "ensemble", "--base", "kmeans", "--base-clusterings", 1, "--sample-rate", "0.5"]
+    result = run("fit", "X.zarr", *options, "--labels", "l.zarr", "--quiet")
+    assert result.exit_code == 0
+    assert "raise --base-clusterings or --sample-rate, or set --predict-unsampled" in result.stderr

@@ -66,7 +66,7 @@ def test_fit_needs_something_to_keep(stores):
 
 def test_bad_input_is_told_in_one_line(stores, tmp_path):
     out = ["--labels", tmp_path / "out.zarr", "--quiet"]
-    assert "n_clusters must be at most the number of rows" in fail(2, "fit", stores / "x.zarr", "-k", N + 1, *out)
+    assert "--clusters must be at most the number of rows" in fail(2, "fit", stores / "x.zarr", "-k", N + 1, *out)
     values = open_rows(stores / "x.zarr")[...]
     assert isinstance(values, np.ndarray)
     values[1234, 1] = np.nan
@@ -87,7 +87,7 @@ def test_plan_computes_nothing(stores, monkeypatch):
         json.dumps(estimators.USPEC(3, n_representatives=300).plan(stores / "x.zarr").to_dict())
     )
     assert "3,000 rows" in succeed("plan", stores / "x.zarr", "-k", 3).stdout
-    assert "n_clusters" in fail(2, "plan", stores / "x.zarr", "-k", N + 1)
+    assert "--clusters must" in fail(2, "plan", stores / "x.zarr", "-k", N + 1)
 
 
 @pytest.mark.parametrize(

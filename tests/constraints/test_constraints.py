@@ -183,7 +183,6 @@ def test_labels_from_a_store_and_of_unknown_length(tmp_path):
         (np.array([0, 2**63], np.uint64), "got 9223372036854775808 at row 1"),
         ([[0], [1, 2]], r"y must have one entry a row, shape \(n,\), got \[\[0\], \[1, 2\]\]"),
         ([[0, 1], [1, 0]], r"y must have one entry a row, shape \(n,\), got shape \(2, 2\)"),
-        (3, r"got shape \(\)"),
     ],
     ids=str,
 )

@@ -60,23 +60,34 @@ def test_converges_in_about_15_rounds():
 
 
 def test_equation_13_is_the_zero_of_the_gradient():
-    """The update of Z as derived: no small change of Z lowers the Lagrange function."""
-    rng = np.random.default_rng(0)
-    n = 6
-    S = rng.random((n, n))
-    S = (S + S.T) / 2
-    H = np.linalg.qr(rng.normal(size=(n, 2)))[0]
-    J, E, Y1, Y2 = rng.normal(size=(4, n, n))
-    degrees, penalty = rng.uniform(1, 2, size=n), 1.7
-    scaled = H / np.sqrt(degrees)[:, None]
-    right = S.T @ S + J - S.T @ E + (scaled @ scaled.T + S.T @ Y1 - Y2) / penalty
-    Z = np.linalg.solve(S.T @ S + np.eye(n), right)
+    """No small change of the Z of a round lowers the Lagrange function as that round began."""
+    codes, book = coded(noisy(noise=0.4)[0])
+    S = co_association(codes, book)
+    first, second = (low_rank_representation(S, 3, max_iter=rounds, tol=0.0) for rounds in (1, 2))
+    H, Z = first.partition, first.representation
+    Y2 = Z  # the first penalty is 1, and J was 0
+    E = np.stack([isec.shrink_column(q, 0.01) for q in (S - S @ Z).T], axis=1)
+    Y1 = S - S @ Z - E
+    degrees = ((np.abs(Z) + np.abs(Z.T)) / 2 + np.abs(H @ H.T)).sum(axis=1)
+    penalty = 1.2
+    J = isec.singular_value_threshold(Z + Y2 / penalty, 0.1 / penalty)
+    Z = second.representation
     least = isec.lagrange(S, H, degrees, Z, J, E, Y1, Y2, penalty)
-    for _ in range(50):
-        step = rng.normal(size=(n, n))
-        for size in (1e-3, -1e-3):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        step = rng.normal(size=S.shape)
+        for size in (0.1, -0.1):
             change = isec.lagrange(S, H, degrees, Z + size * step, J, E, Y1, Y2, penalty) - least
             assert change == pytest.approx(penalty / 2 * size**2 * ((S @ step) ** 2 + step**2).sum(), rel=1e-5)
+
+
+def test_the_embedding_of_z_takes_absolute_values():
+    codes, book = coded(noisy(noise=0.4)[0])
+    Z = low_rank_representation(co_association(codes, book), 3, max_iter=6).representation
+    assert (Z < 0).mean() > 0.3
+    affinity = (np.abs(Z) + np.abs(Z.T)) / 2
+    rows, expected = spectral_rows(Z, 3), isec.cut(affinity, affinity.sum(axis=1), 3)
+    assert rows @ rows.T == pytest.approx(expected @ expected.T, abs=1e-8)
 
 
 def test_shrinking():

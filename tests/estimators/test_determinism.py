@@ -143,9 +143,7 @@ def outliving(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @every(FEW)
-def test_outputs_outlive_the_cluster(case, outliving, request):
-    if case.id == "CSPML":
-        request.applymarker(pytest.mark.xfail(reason="the labels of layers stay with the workers", raises=ValueError))
+def test_outputs_outlive_the_cluster(case, outliving):
     for name in ("labels_", "agreement_", "base_labels_"):
         if hasattr(reference(case), name):
             output = getattr(outliving[case.id], name)

@@ -352,9 +352,9 @@ def test_k_range(caplog):
     assert set(model.base_n_clusters_.tolist()) == {4, 5, 6, 7, 8, 9}
     assert ensemble().fit(BLOBS).k_range_ == (3, 24)  # from n_clusters to sqrt(n)
     with caplog.at_level("INFO", logger="daskcluster"):
-        assert usenc().fit(BLOBS[:100]).k_range_ == (20, 20)  # 2 sqrt(n)
-    assert "k_range (20, 60) is more than 100 rows allow: (20, 20) is used" in caplog.text
-    assert usenc().fit(BLOBS[:16]).k_range_ == (8, 8)
+        assert usenc().fit(BLOBS[:100]).k_range_ == (6, 20)  # 2 sqrt(n), and a third of that
+    assert "k_range (20, 60) is more than 100 rows allow: (6, 20) is used" in caplog.text
+    assert usenc().fit(BLOBS[:16]).k_range_[1] == 8
 
 
 def test_numbers_of_base_clusterings_on_a_sample():
@@ -526,7 +526,7 @@ def test_a_killed_run_goes_on_at_the_first_unfinished_base_clustering(make, when
     held: list[str] = []
 
     def rows(self: Any, name: str, *arguments: Any) -> Any:
-        if self.named and not (self.folder / name).exists():
+        if self.named and not (store / name).exists():
             held.append(name)
             if len(held) == when + 1:
                 raise KeyboardInterrupt

@@ -83,6 +83,15 @@ def test_starts_on_a_sample_do_nearly_as_well(small_samples):
         assert adjusted_rand_score(MANY_TRUTH, model.labels_) > 0.95
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_parallel_starts_draw_twice_as_many_rows_as_clusters_in_each_of_five_rounds(seed):
+    """So of 1 + 5 * 2 * 6 rows all become candidates, and reclustering them comes to rest where k-means does."""
+    X = np.random.default_rng(seed).normal(size=(61, 2))
+    model = dc.KMeans(6, init="k-means||", max_iter=1, random_state=seed).fit(X)
+    means = [X[model.labels_ == k].mean(axis=0) for k in range(6)]
+    np.testing.assert_allclose(model.cluster_centers_, means, rtol=1e-6, atol=1e-9)
+
+
 # -- weights -------------------------------------------------------------------------------------------------
 
 
@@ -257,9 +266,11 @@ def test_passes_are_counted_and_results_lazy():
     assert labels.dtype == np.int32
     labels[:1].compute()
     points[:1].compute()
-    assert sum(reads) <= 2 * 700
+    # A chunk of an output has the rows of a chunk of X, whose blocks end in the next one.
+    assert sum(reads) <= 2 * 2 * 700
+    reads.clear()
     assert len(model.labels_.compute()) == 3000
-    assert sum(reads) <= 2 * 700
+    assert reads == []
 
 
 def test_tolerance_and_passes():
@@ -276,11 +287,14 @@ def test_tolerance_and_passes():
     assert fit(tol=1e9).n_iter_ < fit(tol=1e-3).n_iter_ <= fit(tol=0, max_iter=1000).n_iter_ < 1000
 
 
-def test_given_centers_without_rows_are_dropped():
+def test_given_centers_without_rows_go_to_far_rows():
     init = np.concatenate([MANY[:5], [[1e6, 1e6, 1e6]]])
-    with pytest.warns(dc.FewerClustersWarning, match="found 5 clusters, not n_clusters=6"):
-        model = dc.KMeans(6, init=init).fit(MANY)
+    model = dc.KMeans(6, init=init).fit(MANY)
+    assert model.n_clusters_ == 6
     assert np.abs(model.cluster_centers_).max() <= np.abs(MANY).max()
+    chunked = dc.KMeans(6, init=init).fit(da.from_array(MANY, chunks=(37, 1)))
+    assert np.array_equal(chunked.labels_.compute(), model.labels_)
+    assert dc.KMeans(2, init=[[-1], [10]]).fit([[-1.0], [1.0]], sample_weight=[1.9, 0.1]).n_clusters_ == 2
 
 
 @pytest.mark.parametrize("init", [*INITS, MANY[:12]], ids=[*INITS, "given"])

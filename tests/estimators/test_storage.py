@@ -1,19 +1,22 @@
-"""A fit with ``storage=`` that is killed goes on where it stopped; a store of something else is refused.
+"""A fit with ``storage=`` that is stopped goes on where it stopped; a store of something else is refused.
 
-This file is also the program that is killed: it runs as a script, forks a child for every moment, and each child kills
-itself there with SIGKILL.
+This file is also the program that is killed: it runs as a script, and forks children that die by SIGKILL when they are
+about to write or rename a file. What they know of the package is that its store holds products, one folder each.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,440 +27,432 @@ import pytest
 import zarr
 
 import daskcluster as dc
-from daskcluster.io import inputs as row_blocks
+from tests.blocks import blocks_of
+from tests.counting import Interrupted, count_tasks, interrupt_after
+from tests.estimators.cases import CASES, CLASSES, Case, assert_equal_fits, every, of_ids, reference
 
-ROWS = dc.datasets.make_flower(3000, chunks=3000, random_state=0)[0].compute()
-WEIGHTS = np.random.default_rng(0).uniform(0.5, 2, size=3000)
-BLOCK_ROWS = 512
-N_BLOCKS = 6
-
-ESTIMATORS: dict[str, Any] = {
-    "USPEC": lambda **parameters: dc.USPEC(
-        n_clusters=parameters.pop("n_clusters", 13),
-        **{"n_representatives": 150, "random_state": 1, "selection": "kmeans", "max_iter": 5} | parameters,
-    ),
-    "KMeans": lambda **parameters: dc.KMeans(**{"n_clusters": 13, "random_state": 1, "max_iter": 5} | parameters),
-}
-
-
-def make_small_blocks() -> None:
-    row_blocks.MOST_BLOCK_ROWS = BLOCK_ROWS
-    row_blocks.LEAST_BLOCK_ROWS = 64
-
-
-# -- moments -------------------------------------------------------------------------------------------------
+pytestmark = pytest.mark.usefixtures("small_blocks")
 
 KEY = "daskcluster.json"
 
-#: Estimator -> moment -> (function, the call at which the process dies, what is complete then).
-MOMENTS: dict[str, dict[str, tuple[str, int, list[str]]]] = {
-    "USPEC": {
-        "checking": ("pipeline.scan._scan_block", 3, []),
-        "before the key": ("runtime.products.atomic_path", 1, []),
-        "key written, not renamed": ("files.atomic._publish", 1, []),
-        "first pass of k-means": ("pipeline.kmeans._lloyd_block", 2, [KEY]),
-        "later pass of k-means": ("pipeline.kmeans._lloyd_block", N_BLOCKS + 3, [KEY]),
-        "representatives, not renamed": ("files.atomic._publish", 2, [KEY]),
-        "writing the nearest": ("pipeline.neighbors.nearest_block", 4, [KEY, "representatives"]),
-        "nearest, not renamed": ("files.atomic._publish", 3, [KEY, "representatives"]),
-        "transfer cut": ("pipeline.cut._small_graph_block", 5, [KEY, "nearest", "representatives"]),
-        "cut, not renamed": ("files.atomic._publish", 4, [KEY, "nearest", "representatives"]),
-        "discretize": ("pipeline.discretize.discretize", 1, [KEY, "cut", "nearest", "representatives"]),
-        "centers, not renamed": ("files.atomic._publish", 5, [KEY, "cut", "nearest", "representatives"]),
-        "writing labels": (
-            "pipeline.discretize.assign_block",
-            3,
-            [KEY, "centers", "cut", "nearest", "representatives"],
-        ),
-        "labels, not renamed": ("files.atomic._publish", 6, [KEY, "centers", "cut", "nearest", "representatives"]),
-    },
-    "KMeans": {
-        "checking": ("pipeline.scan._scan_block", 2, []),
-        "starts": ("pipeline.kmeans.center_starts", 1, [KEY]),
-        "starts, not renamed": ("files.atomic._publish", 2, [KEY]),
-        "a pass": ("pipeline.kmeans._lloyd_block", 4, [KEY, "starts"]),
-        "writing labels": ("pipeline.discretize.assign_block", 5, [KEY, "centers", "starts"]),
-        "labels, not renamed": ("files.atomic._publish", 4, [KEY, "centers", "starts"]),
-    },
-}
+#: A fork of a process in which OpenMP has run may hang in OpenMP.
+KILLED = [case for case in CASES if not case.foreign]
 
 
-def find(function: str) -> tuple[Any, str]:
-    module, _, name = function.rpartition(".")
-    return importlib.import_module(f"daskcluster.{module}"), name
+def products(store: Path) -> list[str]:
+    """What is complete in a store."""
+    return sorted(path.name for path in store.glob("[!.]*"))
 
 
-def everywhere(function: str) -> list[tuple[Any, str]]:
-    """The modules of the package that hold a function under its name."""
-    module, name = find(function)
-    original = getattr(module, name)
-    modules = [m for key, m in sys.modules.items() if key.startswith("daskcluster") and m is not None]
-    return [(m, name) for m in modules if vars(m).get(name) is original]
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def work(tasks: Counter[str]) -> int:
+    """Tasks but those that look whether kept products are whole."""
+    return sum(number for name, number in tasks.items() if "dc-check-" not in name and not name.startswith("finalize"))
+
+
+def kept(store: Path) -> dict[str, Any]:
+    """The products of a store that the next run takes as they are, with the times of their files."""
+    there = products(store)
+    # A base clustering is a model and its labels: the model alone is made again.
+    alone = {name for name in there if re.fullmatch(r"base-\d+", name) and f"{name}-labels" not in there}
+    return {name: stamps(store / name) for name in there if name not in alone}
+
+
+def without_models(case: Case) -> dict[str, Any]:
+    """What a resumed fit does not have."""
+    return {"but": ("estimators_",)} if case.foreign else {}
+
+
+# -- the program that is killed --------------------------------------------------------------------------------------
+
+Watcher = Callable[[bool], None]
+_watcher: list[tuple[str, Watcher]] = []
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    """Tell the watcher of every file under its folder that is about to be opened for writing, or renamed."""
+    if not _watcher or event not in ("open", "os.rename"):
+        return
+    folder, watcher = _watcher[0]
+    if event == "os.rename":
+        if str(arguments[0]).startswith(folder):
+            target = str(arguments[1])
+            watcher(os.path.dirname(target) == folder and not os.path.basename(target).startswith("."))
+    elif isinstance(arguments[0], str) and arguments[0].startswith(folder) and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+        watcher(False)
+
+
+@contextmanager
+def watching(store: Path, watcher: Watcher) -> Iterator[None]:
+    """Call `watcher(finishes a product)` before every write into a store."""
+    _watcher[:] = [(str(store), watcher)]
+    yield
+    _watcher.clear()
 
 
 class Dying:
-    """A function that kills its process at some call."""
+    """Kills its process before a write of this number, or before the completion of a product of this number."""
 
-    def __init__(self, function: Any, calls: int) -> None:
-        self.function = function
-        self.left = calls
+    def __init__(self, number: int, *, of_products: bool) -> None:
+        self.left, self.of_products = number, of_products
 
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        self.left -= 1
+    def __call__(self, finishes: bool) -> None:
+        self.left -= finishes or not self.of_products
         if self.left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return self.function(*arguments, **options)
 
 
-def die_in(function: str, calls: int) -> None:
-    places = everywhere(function)
-    dying = Dying(getattr(*places[0]), calls)
-    for module, name in places:
-        setattr(module, name, dying)
+def run_and_die(case: Case, store: Path, dying: Dying, *, chunked: bool, scheduler: str) -> int:
+    """Exit code of a child that dies at some moment of a fit, or ends it."""
+    child = os.fork()
+    if child == 0:
+        with watching(store, dying), dask.config.set(scheduler=scheduler):
+            (case.fit_chunked if chunked else case.fit)(storage=store)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def fit(name: str, storage: Path | None, X: Any, **parameters: Any) -> Any:
-    return ESTIMATORS[name](storage=storage, **parameters).fit(X)
+def kill_everywhere(case: Case, folder: Path) -> dict[str, Any]:
+    """Stores of a whole run, of runs killed on their way, and of one that was killed before each of its products."""
+    writes: list[bool] = []
+    with watching(folder / "whole", writes.append), dask.config.set(scheduler="synchronous"):  # no threads in a fork
+        case.fit(storage=folder / "whole")
+    codes = [
+        run_and_die(case, folder / name, Dying(number, of_products=False), chunked=chunked, scheduler=scheduler)
+        for name, number, chunked, scheduler in (
+            ("a third", len(writes) // 3, True, "threads"),
+            ("two thirds", 2 * len(writes) // 3, False, "synchronous"),
+        )
+    ]
+    chain: list[list[str]] = []
+    number, most = 1, 0
+    while case in CLASSES:
+        dying = Dying(number, of_products=True)
+        code = run_and_die(case, folder / "chain", dying, chunked=len(chain) % 2 == 0, scheduler="threads")
+        if code == 0:
+            return {"codes": codes, "chain": chain}
+        codes.append(code)
+        chain.append(products(folder / "chain"))
+        # The first product of the next run is the one that this run could not complete. Where this run is no further
+        # than one before, it died between the products of a base clustering, which count together only.
+        number = 2 if len(chain[-1]) > most or number == 1 else number + 1
+        most = max(most, len(chain[-1]))
+        assert number < 6, chain
+    return {"codes": codes}
 
 
-def main(orders: list[dict[str, Any]]) -> None:
-    """Run every order in a child that dies, one after the other; write their exit codes."""
-    make_small_blocks()
-    for name in ESTIMATORS:  # compiled once, here: a fork of a process without threads
-        with dask.config.set(scheduler="synchronous"):
-            fit(name, None, ROWS)
-    codes = []
-    for order in orders:
-        child = os.fork()
-        if child == 0:
-            die_in(order["function"], order["calls"])
-            X = ROWS if order["input"] == "numpy" else da.from_array(ROWS, chunks=(700, 2))
-            with dask.config.set(scheduler=order["scheduler"]):
-                fit(order["estimator"], Path(order["storage"]), X)
-            os._exit(0)
-        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    sys.stdout.write(json.dumps(codes))
+def main(folder: Path) -> None:
+    """Kill runs of every estimator; write the report."""
+    sys.addaudithook(_audit)
+    with blocks_of(64):
+        report = {case.id: kill_everywhere(case, folder / case.id) for case in KILLED}
+    sys.stdout.write(json.dumps(report))
 
 
-def run_and_kill(orders: list[dict[str, Any]]) -> None:
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A folder a case with its stores, and the report."""
+    if not hasattr(os, "fork"):
+        pytest.skip("kills forked processes")
+    folder = tmp_path_factory.mktemp("killed")
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, __file__, json.dumps(orders)],
+        [sys.executable, __file__, str(folder)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         env={**os.environ, "PYTHONPATH": str(root)},
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [-signal.SIGKILL] * len(orders), done.stderr
+    return folder, json.loads(done.stdout)
 
 
-# -- tests ---------------------------------------------------------------------------------------------------
-
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+# -- stopped runs ----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_blocks, "MOST_BLOCK_ROWS", BLOCK_ROWS)
-    monkeypatch.setattr(row_blocks, "LEAST_BLOCK_ROWS", 64)
-
-
-@pytest.fixture(params=ESTIMATORS)
-def name(request: pytest.FixtureRequest) -> str:
-    """Each estimator."""
-    return str(request.param)
-
-
-CHUNKED = da.from_array(ROWS, chunks=(700, 2))
-
-
-def visible(folder: Path) -> list[str]:
-    """What is complete in a store."""
-    return sorted(path.name for path in folder.glob("[!.]*")) if folder.exists() else []
-
-
-def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
-    return {
-        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
-#: Product -> a function that its stage calls, and nothing else does.
-STAGES = {
-    "representatives": ["pipeline.representatives.choose_representatives"],
-    "nearest": ["pipeline.neighbors.distance_sum"],
-    "cut": ["pipeline.cut.transfer_cut", "pipeline.cut._small_graph_block"],
-    "centers": ["pipeline.discretize.discretize", "pipeline.kmeans.lloyd_over_blocks"],
-    "starts": ["pipeline.kmeans.center_starts"],
-    "labels": ["pipeline.discretize.assign_block"],
-}
-
-
-@pytest.fixture
-def computed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Calls of the stages, by product."""
-    calls: Counter[str] = Counter()
-
-    def counting(product: str, function: Any) -> Any:
-        def counted(*arguments: Any, **options: Any) -> Any:
-            calls[product] += 1
-            return function(*arguments, **options)
-
-        return counted
-
-    for product, functions in STAGES.items():
-        for function in functions:
-            module, attribute = find(function)
-            monkeypatch.setattr(module, attribute, counting(product, getattr(module, attribute)))
-    return calls
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Models whose fit was not interrupted, each with its store."""
-    folder = tmp_path_factory.mktemp("finished")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_blocks, "MOST_BLOCK_ROWS", BLOCK_ROWS)
-        patch.setattr(row_blocks, "LEAST_BLOCK_ROWS", 64)
-        return {name: fit(name, folder / name, ROWS) for name in ESTIMATORS}
-
-
-PRODUCTS = {
-    "USPEC": ["centers", "cut", "labels", "nearest", "representatives"],
-    "KMeans": ["centers", "labels", "starts"],
-}
-
-
-def assert_equal_fits(model: Any, expected: Any) -> None:
-    for attribute in vars(expected):
-        if attribute.endswith("_"):
-            np.testing.assert_array_equal(
-                np.asarray(getattr(model, attribute)), np.asarray(getattr(expected, attribute)), err_msg=attribute
-            )
-
-
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store for every moment in which a process was killed; and one store that was killed in all of them."""
-    folder = tmp_path_factory.mktemp("killed")
-    orders = []
-    for name, moments in MOMENTS.items():
-        for number, (moment, (function, calls, _)) in enumerate(moments.items()):
-            order = {"estimator": name, "function": function, "calls": calls, "input": ("numpy", "dask")[number % 2]}
-            order["scheduler"] = "threads" if number % 3 else "synchronous"
-            orders.append({**order, "storage": str(folder / f"{name} {moment}")})
-        for moment, (function, calls, _) in moments.items():
-            orders.append(
-                {
-                    "estimator": name,
-                    "function": function,
-                    # What the runs before have finished is not renamed any more.
-                    "calls": 1 if function == "files.atomic._publish" else calls,
-                    "input": "dask" if len(moment) % 2 else "numpy",
-                    "scheduler": "threads",
-                    "storage": str(folder / f"{name} chain"),
-                }
-            )
-    run_and_kill(orders)
-    return folder
-
-
-MOMENTS_BY_NAME = [(name, moment) for name, moments in MOMENTS.items() for moment in moments]
-
-
-@needs_fork
-@pytest.mark.parametrize("given", ["numpy", "dask"])
-@pytest.mark.parametrize(("name", "moment"), MOMENTS_BY_NAME)
-def test_a_killed_run_goes_on(name, moment, given, killed, finished, computed, tmp_path):
+@pytest.mark.parametrize("moment", ["a third", "two thirds"])
+@every(KILLED)
+def test_a_killed_run_goes_on(case, moment, killed, tmp_path):
+    folder, report = killed
+    assert set(report[case.id]["codes"]) == {-signal.SIGKILL}
+    whole = folder / case.id / "whole"
     store = tmp_path / "run"
-    origin = killed / f"{name} {moment}"
-    assert visible(origin) == sorted(MOMENTS[name][moment][2])
-    if origin.exists():
-        shutil.copytree(origin, store)
-    X = ROWS if given == "numpy" else CHUNKED
-    there = set(visible(store))
-    model = fit(name, store, X)
-    assert_equal_fits(model, finished[name])
-    assert {product for product in computed if computed[product]} == set(PRODUCTS[name]) - there
-    assert visible(store) == sorted([KEY, *PRODUCTS[name]])
-    assert sorted(path.name for path in store.iterdir()) == visible(store), "no leftovers of the killed run"
-    assert isinstance(model.labels_, np.ndarray if given == "numpy" else da.Array)
-    computed.clear()
-    assert_equal_fits(fit(name, store, X), finished[name])
-    assert not computed
+    shutil.copytree(folder / case.id / moment, store)
+    there = products(store)
+    assert KEY in there
+    assert len(there) < len(products(whole))
+    for product in there:  # what looks complete is complete
+        assert contents(store / product) == contents(whole / product)
+    before = kept(store)
+    with count_tasks() as tasks:
+        model = case.fit(storage=store)
+    assert_equal_fits(model, reference(case))
+    assert products(store) == products(whole)
+    assert sorted(path.name for path in store.iterdir()) == products(store), "no leftovers of the killed run"
+    assert before.items() <= kept(store).items(), "nothing was made twice"
+    if moment == "two thirds":
+        with count_tasks() as all_tasks:
+            case.fit(storage=tmp_path / "new")
+        assert work(tasks) < work(all_tasks)
 
 
-@needs_fork
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_labels(name, killed, finished, computed):
-    assert visible(killed / f"{name} chain") == sorted(MOMENTS[name]["labels, not renamed"][2])
-    model = fit(name, killed / f"{name} chain", CHUNKED)
-    assert {product for product in computed if computed[product]} == {"labels"}
-    assert_equal_fits(model, finished[name])
+@every(CLASSES)
+def test_a_run_that_is_killed_before_each_product_ends_with_the_same_labels(case, killed):
+    folder, report = killed
+    chain = report[case.id]["chain"]
+    whole = products(folder / case.id / "whole")
+    assert chain[0] == []
+    assert len(chain) >= len(whole)
+    assert len(set(whole) - set(chain[-1])) == 1
+    assert_equal_fits(case.fit_chunked(storage=folder / case.id / "chain"), reference(case))
 
 
-def test_a_finished_run_is_not_computed_again(name, computed, tmp_path):
-    first = fit(name, tmp_path / "run", ROWS)
-    before = contents(tmp_path / "run")
-    computed.clear()
-    for given in (ROWS, CHUNKED, da.from_array(ROWS, chunks=(100, 1))):
-        assert_equal_fits(fit(name, tmp_path / "run", given), first)
-    assert_equal_fits(fit(name, str(tmp_path / "run"), ROWS, verbose=False), first)
-    assert not computed
-    assert contents(tmp_path / "run") == before
+@pytest.mark.parametrize(
+    ("share", "scheduler"), [(0.05, "threads"), (0.4, "synchronous"), (0.7, "threads"), (0.95, "synchronous")]
+)
+@every(CASES)
+def test_an_interrupted_run_goes_on(case, share, scheduler, finished, tmp_path):
+    """By an error in the process itself, after some of the tasks."""
+    store = tmp_path / "run"
+    n_tasks = int(share * finished.tasks(case))
+    with dask.config.set(scheduler=scheduler), pytest.raises(Interrupted), interrupt_after(n_tasks):
+        case.fit(storage=store)
+    before = kept(store)
+    if scheduler == "synchronous" and store.exists():  # else other tasks run on for a while
+        assert sorted(path.name for path in store.iterdir()) == products(store), "no leftovers of the stopped run"
+    model = case.fit_chunked(storage=store)
+    assert_equal_fits(model, reference(case), **without_models(case))
+    assert before.items() <= kept(store).items(), "nothing was made twice"
+    assert products(store) == products(finished.store(case))
 
 
-def test_labels_are_read_from_the_store(name, tmp_path):
-    model = fit(name, tmp_path / "run", CHUNKED)
-    assert isinstance(model.labels_, da.Array)
-    stored = zarr.open_array(tmp_path / "run" / "labels" / "rows", mode="r")
-    np.testing.assert_array_equal(stored[:], model.labels_)
+# -- finished runs ---------------------------------------------------------------------------------------------------
+
+
+class Finished:
+    """Stores of whole runs, each made when it is asked for; not to be changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._tasks: dict[Case, int] = {}
+
+    def store(self, case: Case) -> Path:
+        store = self.folder / case.id
+        if case not in self._tasks:
+            with count_tasks() as tasks, blocks_of(64):
+                case.fit(storage=store)
+            self._tasks[case] = tasks.total()
+        return store
+
+    def tasks(self, case: Case) -> int:
+        self.store(case)
+        return self._tasks[case]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return Finished(tmp_path_factory.mktemp("finished"))
+
+
+@every(CASES)
+def test_a_finished_run_is_not_computed_again(case, finished):
+    store = finished.store(case)
+    before = stamps(store)
+    with count_tasks() as tasks:
+        model = case.fit(storage=store)
+    assert work(tasks) <= finished.tasks(case) / 2, "the rows are looked at, and that is all"
+    assert_equal_fits(model, reference(case), **without_models(case))
+    assert isinstance(model.labels_, np.ndarray)
+    for given in (None, da.from_array(case.X, chunks=(50, 1))):
+        model = case.fit_chunked(given, storage=str(store))
+        assert_equal_fits(model, reference(case), **without_models(case))
+        assert isinstance(model.labels_, da.Array)
+    assert stamps(store) == before
+    stored = zarr.open_array(store / "labels" / "rows", mode="r")
+    np.testing.assert_array_equal(stored[:], reference(case).labels_)
     assert stored.dtype == np.int32
-    assert type(fit(name, tmp_path / "run", ROWS).labels_) is np.ndarray
 
 
-def test_without_a_seed_the_store_keeps_one(name, tmp_path):
-    first = fit(name, tmp_path / "run", ROWS, random_state=None)
-    assert_equal_fits(fit(name, tmp_path / "run", ROWS, random_state=None), first)
+@every(CASES)
+def test_without_a_seed_the_store_keeps_one(case, tmp_path):
+    first = case.fit(storage=tmp_path / "run", random_state=None)
+    assert_equal_fits(case.fit(storage=tmp_path / "run", random_state=None), first, **without_models(case))
     seed = json.loads((tmp_path / "run" / KEY).read_text())["seed"]
-    assert_equal_fits(fit(name, None, ROWS, random_state=seed), first)
+    assert_equal_fits(case.fit(random_state=seed), first)
+
+
+@every(case for case in CASES if not case.consensus)
+def test_missing_rows_in_a_store(case, tmp_path):
+    X = case.X.copy()
+    X[40:80] = np.nan
+    expected = case.fit(X, missing="label")
+    assert (expected.labels_[40:80] == -1).all()
+    for _ in range(2):
+        model = case.fit(X, missing="label", storage=tmp_path / "run")
+        assert_equal_fits(model, expected, **without_models(case))
+
+
+@every(of_ids("USPEC", "KMeans", "FastCSC"))
+def test_fewer_clusters_are_warned_of_in_every_run(case, tmp_path):
+    X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 100, axis=0)
+    for _ in range(2):
+        with pytest.warns(dc.FewerClustersWarning, match="found 2 clusters, not n_clusters=3"):
+            case.make(storage=tmp_path / "run").fit(X)
+
+
+# -- what is refused -------------------------------------------------------------------------------------------------
 
 
 def other_value(X: np.ndarray) -> np.ndarray:
     X = X.copy()
-    X[-1, -1] = np.nextafter(X[-1, -1], 100, dtype=X.dtype)
+    X[-1, -1] = X[-1, -1] + 1 if X.dtype.kind == "i" else np.nextafter(X[-1, -1], 100, dtype=X.dtype)
     return X
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        other_value,
-        lambda X: X[:-1],
-        lambda X: X[::-1],
-        lambda X: X.astype(np.float64),
-        lambda X: X[:, ::-1],
-        lambda X: np.hstack([X, X]),
-        lambda X: X.reshape(-1, 4),
-    ],
-    ids=["a value", "a row less", "order", "dtype", "order of features", "features", "shape"],
-)
-@pytest.mark.parametrize("chunked", [False, True])
-def test_other_data_are_refused(name, change, chunked, finished):
-    store = Path(finished[name].storage)
-    before = contents(store)
-    other = np.ascontiguousarray(change(ROWS))
-    with pytest.raises(dc.StorageMismatchError, match="was made from other data; give the same data, another storage"):
-        fit(name, store, da.from_array(other, chunks=500) if chunked else other)
-    assert contents(store) == before
-    assert_equal_fits(fit(name, store, ROWS), finished[name])
-
-
-def test_other_weights_are_refused(tmp_path):
-    first = ESTIMATORS["KMeans"](storage=tmp_path / "run").fit(ROWS, sample_weight=WEIGHTS)
-    for weights in (None, np.ones(3000), np.r_[WEIGHTS[:-1], 1.0]):
-        with pytest.raises(dc.StorageMismatchError, match="was made from other data"):
-            ESTIMATORS["KMeans"](storage=tmp_path / "run").fit(ROWS, sample_weight=weights)
-    lazy = da.from_array(WEIGHTS, chunks=100)
-    assert_equal_fits(ESTIMATORS["KMeans"](storage=tmp_path / "run").fit(CHUNKED, sample_weight=lazy), first)
-
-
-OTHER_PARAMETERS: dict[str, dict[str, Any]] = {
-    "USPEC": {
-        "n_clusters": 12,
-        "n_representatives": 151,
-        "n_neighbors": 4,
-        "selection": "hybrid",
-        "neighbors": "exact",
-        "candidate_factor": 9,
-        "neighbor_factor": 11,
-        "metric": "cosine",
-        "n_init": 2,
-        "max_iter": 6,
-        "missing": "label",
-        "random_state": 2,
-    },
-    "KMeans": {
-        "n_clusters": 12,
-        "init": ROWS[:13],
-        "n_init": 2,
-        "max_iter": 6,
-        "tol": 1e-3,
-        "missing": "label",
-        "random_state": 2,
-    },
+CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "a value": other_value,
+    "a row less": lambda X: X[:-1],
+    "order": lambda X: X[::-1],
+    "dtype": lambda X: X.astype(np.float64),
+    "order of features": lambda X: X[:, ::-1],
+    "features": lambda X: np.hstack([X, X]),
+    "shape": lambda X: X.reshape(-1, 4),
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "parameter"), [(name, parameter) for name, others in OTHER_PARAMETERS.items() for parameter in others]
-)
-def test_other_parameters_are_refused(name, parameter, finished):
-    assert OTHER_PARAMETERS[name].keys() == ESTIMATORS[name]().get_params().keys() - {"storage", "verbose"}
-    store = Path(finished[name].storage)
-    before = contents(store)
-    value = OTHER_PARAMETERS[name][parameter]
-    words = r"was made with other seed \(1 there and 2 here\)" if parameter == "random_state" else f"{parameter}="
-    with pytest.raises(dc.StorageMismatchError, match=words):
-        fit(name, store, ROWS, **{parameter: value})
-    assert contents(store) == before
+def refuse(fit: Callable[[], Any], store: Path, match: str) -> None:
+    before = stamps(store)
+    with pytest.raises(dc.StorageMismatchError, match=match):
+        fit()
+    assert stamps(store) == before
+
+
+OTHER_DATA = "was made from other data.* give the same data, another storage"
+
+
+@pytest.mark.parametrize("change", ["a value", "order"])
+@every(CASES)
+def test_other_rows_are_refused(case, change, finished):
+    store = finished.store(case)
+    other = np.ascontiguousarray(CHANGES[change](case.X))
+    refuse(lambda: case.fit(other, storage=store), store, OTHER_DATA)
+    refuse(lambda: case.fit_chunked(da.from_array(other, chunks=50), storage=store), store, OTHER_DATA)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@every(of_ids("USPEC", "KMeans"))
+def test_other_data_are_refused(case, change, finished):
+    store = finished.store(case)
+    refuse(lambda: case.fit(np.ascontiguousarray(CHANGES[change](case.X)), storage=store), store, OTHER_DATA)
+
+
+@every(case for case in CASES if case.more())
+def test_other_weights_labels_and_constraints_are_refused(case, finished):
+    store = finished.store(case)
+    for name, value in case.more().items():
+        others: list[Any] = [None]
+        if isinstance(value, np.ndarray):
+            others += [value[::-1], da.from_array(value[::-1], chunks=47)]
+        if name == "constraints":
+            others += [dc.Constraints.from_pairs([(0, 1)]), dc.Constraints.from_labels(np.arange(len(case.X)) % 3)]
+        for other in others:
+            refuse(partial(case.make(storage=store).fit, case.X, **{name: other}), store, "was made from other data")
+
+
+#: Parameter -> two values, one of which is another than that of any case.
+OTHER_PARAMETERS: dict[str, tuple[Any, Any]] = {
+    "n_clusters": (4, 5),
+    "n_representatives": (61, 62),
+    "n_landmarks": (61, 62),
+    "n_neighbors": (4, 6),
+    "n_components": (11, 13),
+    "n_base_clusterings": (4, 5),
+    "k_range": ((3, 8), (3, 10)),
+    "selection": ("random", "kmeans"),
+    "neighbors": ("exact", "approximate"),
+    "candidate_factor": (9, 8),
+    "neighbor_factor": (11, 12),
+    "metric": ("cosine", "euclidean"),
+    "alpha": (0.75, 7.0),
+    "gamma": (0.75, 7.0),
+    "lambda_1": (0.2, 0.3),
+    "lambda_2": (0.2, 0.3),
+    "partition": ("Z", "H"),
+    "sample_rate": (0.6, 0.9),
+    "predict_unsampled": (True, False),
+    "base": (dc.KMeans(max_iter=7), dc.FastCSC(n_representatives=50)),
+    "consensus": (dc.BipartiteCut(n_init=7), dc.ISEC(n_representatives=50)),
+    "init": ("random", "k-means++"),
+    "n_init": (5, 6),
+    "max_iter": (99, 98),
+    "tol": (0.5, 0.25),
+    "missing": ("label", "raise"),
+    "random_state": (2, 2),
+}
+
+
+@every(CASES)
+def test_other_parameters_are_refused(case, finished):
+    store = finished.store(case)
+    model = case.make()
+    for parameter, value in model.get_params(deep=False).items():
+        if parameter in ("storage", "verbose") or (parameter == "predict_unsampled" and not case.predicts):
+            continue
+        other = next(other for other in OTHER_PARAMETERS[parameter] if repr(other) != repr(value))
+        words = r"other seed \(0 there and 2 here\)" if parameter == "random_state" else f"{parameter}="
+        refuse(lambda: case.fit(storage=store, **{parameter: other}), store, words)  # noqa: B023
 
 
 def test_another_method_is_refused(finished):
-    with pytest.raises(dc.StorageMismatchError, match=r"other method \('USPEC' there and 'KMeans' here\)"):
-        fit("KMeans", finished["USPEC"].storage, ROWS)
+    uspec, kmeans = of_ids("USPEC", "KMeans")
+    store = finished.store(uspec)
+    refuse(lambda: kmeans.fit(storage=store), store, r"other method \('USPEC' there and 'KMeans' here\)")
 
 
-def test_a_mismatch_shows_before_a_row_is_read(finished):
+@every(case for case in CASES if not case.more())
+def test_a_mismatch_shows_before_a_row_is_read(case, finished):
     def fail(block: np.ndarray) -> np.ndarray:
         raise AssertionError("the rows were read")
 
-    lazy = CHUNKED.map_blocks(fail, dtype=ROWS.dtype, meta=np.empty((0, 0), ROWS.dtype))
+    X = case.X
+    lazy = da.from_array(X, chunks=(50, -1)).map_blocks(fail, dtype=X.dtype, meta=np.empty((0, 0), X.dtype))
     with pytest.raises(dc.StorageMismatchError):
-        fit("KMeans", finished["KMeans"].storage, lazy, n_clusters=3)
+        case.fit(lazy, storage=finished.store(case), n_clusters=4)
 
 
-def test_what_is_no_store_is_refused_and_kept(name, tmp_path):
+@every(CLASSES)
+def test_what_is_no_store_is_refused_and_kept(case, tmp_path):
     (tmp_path / "file").write_text("precious")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "notes").write_text("precious")
-    zarr.create_array(str(tmp_path / "X.zarr"), data=ROWS)
-    before = contents(tmp_path)
+    zarr.create_array(str(tmp_path / "X.zarr"), data=case.X)
+    before = stamps(tmp_path)
     for path in ("file", "folder", "X.zarr"):
         with pytest.raises(ValueError, match="storage must be a store made by daskcluster, or an empty or new folder"):
-            fit(name, tmp_path / path, ROWS)
-    assert contents(tmp_path) == before
+            case.fit(storage=tmp_path / path)
+    assert stamps(tmp_path) == before
     (tmp_path / "empty").mkdir()
-    fit(name, tmp_path / "empty", ROWS)
-    fit(name, tmp_path / "new" / "deep" / "run", ROWS)
+    for path in (tmp_path / "empty", tmp_path / "new" / "deep" / "run"):
+        case.fit(storage=path)
+        assert KEY in products(path)
 
 
-def test_bad_input_makes_no_store(name, tmp_path):
-    bad = ROWS.copy()
-    bad[-1] = np.nan
-    for X, parameters in [(bad, {}), (ROWS, {"n_clusters": 3001}), (ROWS[0], {}), (ROWS, {"n_init": 0})]:
-        with pytest.raises(ValueError, match=r"NaN|2D array|n_clusters|n_init"):
-            fit(name, tmp_path / "run", X, **parameters)
+@every(CLASSES)
+def test_bad_input_makes_no_store(case, tmp_path):
+    bad = case.X.astype(np.float64)
+    bad[-1] = 0.5 if case.consensus else np.nan
+    for X, parameters in [(bad, {}), (case.X, {"n_clusters": 3001}), (case.X[0], {}), (case.X, {"n_clusters": 0})]:
+        with pytest.raises(ValueError, match=r"NaN|2D array|n_clusters|whole numbers"):
+            case.fit(X, storage=tmp_path / "run", **parameters)
     assert not (tmp_path / "run").exists()
 
 
-def test_missing_rows_in_a_store(name, tmp_path):
-    X = ROWS.copy()
-    X[600:700] = np.nan
-    expected = fit(name, None, X, missing="label")
-    assert_equal_fits(fit(name, tmp_path / "run", X, missing="label"), expected)
-    assert_equal_fits(fit(name, tmp_path / "run", X, missing="label"), expected)
-    assert (expected.labels_[600:700] == -1).all()
-
-
-def test_fewer_clusters_are_warned_of_in_every_run(name, tmp_path):
-    X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 300, axis=0)
-    for _ in range(2):
-        with pytest.warns(dc.FewerClustersWarning, match="found 2 clusters, not n_clusters=13"):
-            fit(name, tmp_path / "run", X)
-
-
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    main(Path(sys.argv[1]))

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.cluster import contingency_matrix as sklearn_matrix
 
+from daskcluster.errors import MissingChunksWarning
 from daskcluster.kernels.contingency import (
     SLICE_ROWS,
     contingency_chunk,
@@ -33,7 +34,9 @@ def plain_table(labels_true, labels_pred) -> list[list[int]]:
 
 
 def store(path: Path, values: np.ndarray, **layout) -> zarr.Array:
-    array = zarr.create_array(str(path), shape=values.shape, dtype=values.dtype, **layout)
+    array = zarr.create_array(
+        str(path), shape=values.shape, dtype=values.dtype, config={"write_empty_chunks": True}, **layout
+    )
     array[...] = values
     return array
 
@@ -167,7 +170,6 @@ def test_lengths_that_differ_are_both_named(chunked):
     ("labels", "message"),
     [
         ([[0, 1], [1, 0]], r"labels_pred must have 1 dimension, got shape \(2, 2\)"),
-        (3, "labels_pred must have 1 dimension"),
         ([0.0, np.nan], "labels_pred holds NaN"),
         ([0.0, np.inf], "labels_pred holds NaN or infinity"),
         ([0.0, 0.5], r"labels_pred must hold whole numbers, got 0\.5"),
@@ -290,3 +292,22 @@ def test_blocks_longer_than_a_slice():
     true, pred = rng.integers(-2, 3, (2, 2 * SLICE_ROWS + 17))
     table = contingency_finalize(contingency_chunk(true, pred))
     np.testing.assert_array_equal(table, sklearn_matrix(true, pred))
+
+
+@pytest.mark.parametrize("labels", [3, None, {0, 1}, iter([0, 1])])
+def test_rejects_what_is_no_array(labels):
+    with pytest.raises(TypeError, match="labels_pred must be an array of 1 dimension, got"):
+        contingency_matrix([0, 1], labels)
+
+
+def test_lost_chunks_of_labels_are_said(tmp_path):
+    labels = store(tmp_path / "labels.zarr", np.arange(12) % 3 + 1, chunks=3)
+    (tmp_path / "labels.zarr" / "c" / "2").unlink()
+    with pytest.warns(MissingChunksWarning, match="labels_pred: 1 of 4 chunks .* first at row 6; 3 rows"):
+        contingency_matrix(np.zeros(12, int), labels)
+
+
+def test_a_chunk_that_is_shorter_than_declared_is_named():
+    short = da.concatenate([da.from_delayed(dask.delayed(np.zeros)(n, int), (4,), int) for n in (4, 3)])
+    with pytest.raises(ValueError, match=r"chunk \(1,\) of labels_pred has shape \(3,\), and was declared with"):
+        contingency_matrix(np.zeros(8, int), short)

@@ -14,7 +14,7 @@ import daskcluster as dc
 from daskcluster.errors import FewerClustersWarning
 from daskcluster.io.inputs import check_rows
 from daskcluster.pipeline import discretize as discretize_module
-from daskcluster.pipeline import kmeans as kmeans_module
+from daskcluster.pipeline import lloyd as lloyd_module
 from daskcluster.pipeline.affinity import distance_sum, gaussian_affinity, mean_distance
 from daskcluster.pipeline.cut import LiftedRows, transfer_cut
 from daskcluster.pipeline.discretize import assign_block, assign_labels, discretize, warn_fewer
@@ -97,7 +97,7 @@ def test_the_best_of_several_starts_goes_on(monkeypatch):
     """The starts are on the sample; one of them alone goes over all rows."""
     points = np.random.default_rng(1).normal(size=(N_ROWS, 3)).astype(np.float32)
     inertias, passed = [], []
-    in_memory, over_blocks = kmeans_module.lloyd_in_memory, discretize_module.lloyd_over_blocks
+    in_memory, over_blocks = lloyd_module.lloyd_in_memory, discretize_module.lloyd_over_blocks
 
     def watch_sample(*arguments, **options):
         found = in_memory(*arguments, **options)
@@ -108,7 +108,7 @@ def test_the_best_of_several_starts_goes_on(monkeypatch):
         passed.append(centers)
         return over_blocks(held, points, centers, **options)
 
-    monkeypatch.setattr(kmeans_module, "lloyd_in_memory", watch_sample)
+    monkeypatch.setattr(lloyd_module, "lloyd_in_memory", watch_sample)
     monkeypatch.setattr(discretize_module, "lloyd_over_blocks", watch_passes)
     discretize(blocks_of(points), finite_points, points, 9, n_init=6)
     assert len(inertias) == 6
@@ -164,7 +164,7 @@ def embed_by_stages(X, representatives, n_neighbors, k, neighborhood):
         return distance_sum(block)
 
     sigma = mean_distance(list(compute(map_to_objects(sums, nearest, name="dc-sum"))[0]))
-    graph = gaussian_affinity(nearest, sigma, len(representatives))
+    graph = gaussian_affinity(nearest, sigma, representatives)
     found = transfer_cut(graph, k)
     return nearest, LiftedRows(graph.edges_of, found.vectors), sigma, found, index
 

@@ -14,14 +14,8 @@ from sklearn.datasets import make_blobs
 from daskcluster.io.inputs import check_rows
 from daskcluster.kernels.lloyd import assign_rows
 from daskcluster.pipeline import kmeans as kmeans_module
-from daskcluster.pipeline.kmeans import (
-    START_ROWS,
-    center_starts,
-    lloyd_in_memory,
-    lloyd_over_blocks,
-    parallel_starts,
-    sample_size,
-)
+from daskcluster.pipeline.kmeans import START_ROWS, center_starts, parallel_starts, sample_size
+from daskcluster.pipeline.lloyd import lloyd_block, lloyd_in_memory, lloyd_over_blocks
 from daskcluster.runtime.execution import FAN_IN, add_parts
 from tests.reference import lloyd
 from tests.strategies import chunkings
@@ -126,12 +120,34 @@ def test_lloyd_never_raises_the_inertia():
     assert inertias[-1] < 0.9 * inertias[0]
 
 
-def test_a_cluster_without_rows_is_dropped_and_one_without_weight_stays():
+def test_empty_clusters_go_to_the_farthest_rows_by_weight():
+    """By hand: after a pass the centres are 0.5 and 10.75; weight * sqdist is .25, .25, .5625 and .1875."""
     points = np.array([[0.0], [1.0], [10.0], [11.0], [50.0]])
     weights = np.array([1.0, 1.0, 1.0, 3.0, 0.0])
-    found, labels = lloyd_in_memory(points, np.array([[10.0], [-500.0], [0.0], [49.0]]), weights)
+    starts = np.array([[10.0], [-500.0], [0.0], [49.0]])
+    found, labels = lloyd_in_memory(points, starts, weights)
+    assert found.centers.tolist() == [[0.0], [1.0], [10.0], [11.0]]
+    assert labels.tolist() == [0, 1, 2, 3, 3]
+    blocks = da.from_array(points, chunks=(2, 1))
+    column = da.from_array(weights, chunks=2)
+    over = lloyd_over_blocks(blocks, every_row, starts, column, max_iter=20, limit=0.0)
+    assert over.centers.tolist() == found.centers.tolist()
+    one = lloyd_over_blocks(blocks, every_row, starts[:1], column, max_iter=20, limit=0.0, n_clusters=3)
+    assert len(one.centers) == 3, "clusters that the starts lack begin empty"
+
+
+def test_without_refilling_an_empty_cluster_is_dropped_and_one_without_weight_stays():
+    points = np.array([[0.0], [1.0], [10.0], [11.0], [50.0]])
+    weights = np.array([1.0, 1.0, 1.0, 3.0, 0.0])
+    found, labels = lloyd_in_memory(points, np.array([[10.0], [-500.0], [0.0], [49.0]]), weights, refill=False)
     assert found.centers.tolist() == [[0.5], [10.75], [49.0]]
     assert labels.tolist() == [0, 0, 1, 1, 2]
+
+
+def test_fewer_clusters_only_where_there_are_fewer_distinct_rows():
+    points = np.repeat([[0.0], [5.0]], 10, axis=0)
+    found, _ = lloyd_in_memory(points, np.array([[0.0], [1.0], [100.0]]))
+    assert found.centers.tolist() == [[0.0], [5.0]]
 
 
 def test_lloyd_stops_when_centres_move_less_than_the_tolerance():
@@ -237,7 +253,7 @@ def test_how_partial_results_are_combined_is_irrelevant(data):
     cuts = sorted(data.draw(st.sets(st.integers(1, 39), min_size=1, max_size=7)))
 
     def passed(part):
-        return kmeans_module._lloyd_block(X[part], every_row, centers, weights[part, None])
+        return lloyd_block(X[part], every_row, centers, weights[part, None])
 
     def combined(parts):
         if len(parts) == 1:
@@ -256,10 +272,7 @@ def test_how_partial_results_are_combined_is_irrelevant(data):
 def test_combining_leaves_the_parts_alone():
     """A scheduler may run a task again."""
     X, weights = lattice()
-    parts = [
-        kmeans_module._lloyd_block(X[part], every_row, X[:3], weights[part, None])
-        for part in (slice(0, 100), slice(100, 330))
-    ]
+    parts = [lloyd_block(X[part], every_row, X[:3], weights[part, None]) for part in (slice(0, 100), slice(100, 330))]
     first = deepcopy(add_parts(parts))
     second = add_parts(parts)
     assert all(np.array_equal(first[key], second[key]) for key in first)

@@ -160,7 +160,7 @@ def test_nothing_is_computed_before_the_first_pass(tmp_path):
         (da.zeros((5, 0)), "0 feature"),
         (np.zeros((5, 2), complex), "Complex data not supported"),
         ([["a", "b"]], "must hold real numbers"),
-        ([[None, 1]], "must hold real numbers"),
+        ([["a", None]], "must hold real numbers"),
     ],
 )
 def test_what_is_no_table_is_refused(X, words):

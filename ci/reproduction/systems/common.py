@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskcluster.constraints import Constraints
-from daskcluster.pipeline.kmeans import Centers, center_starts, lloyd_in_memory
+from daskcluster.pipeline.kmeans import center_starts
+from daskcluster.pipeline.lloyd import Centers, lloyd_in_memory
 from daskcluster.runtime.seeding import root_seed, stream
 from daskcluster.typing import Seed
 

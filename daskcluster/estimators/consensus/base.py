@@ -142,6 +142,14 @@ class Consensus(RowClusterer):
     def _sizes(self, sizes: Sizes) -> Sizes:
         return label_sizes(sizes)
 
+    def _check_size(self, rows: Rows) -> None:
+        super()._check_size(rows)
+        if rows.n_features >= 50 and rows.n_features > 2 * rows.n_samples:
+            warn_user(
+                f"X has {rows.n_samples} rows and {rows.n_features} columns, a base clustering each: is it transposed? "
+                "The labels of one base clustering are a column"
+            )
+
     def _cut(self, source: Source) -> Rows:
         return cut_rows(source, "label", LABEL_DTYPE)
 

@@ -30,6 +30,7 @@ from ...runtime.execution import active_client
 from ...runtime.forecast import Sizes
 from ...runtime.stages import Run, Stage, StageList
 from ...typing import ArrayInput
+from ...validation import check_integer
 from ..base import Clusterer, RowClusterer
 from ..consensus import Consensus
 from ..uspec import USPEC
@@ -65,6 +66,7 @@ class EnsembleBase(RowClusterer):
     # -- fit and plan --------------------------------------------------------------------------------------------------
 
     def _stages(self) -> EnsembleStages:
+        check_integer("n_base_clusterings", self.n_base_clusterings, 1)
         base, consensus = self._parts()
         after = consensus._stages()
         shared = (self.n_clusters, self.n_base_clusterings, self.k_range, after.solving)
@@ -184,9 +186,7 @@ class EnsembleBase(RowClusterer):
     def _keep_base_labels(self, labels: da.Array, run: Run) -> Any:
         """`base_labels_`: NumPy; or the held arrays; or, on a cluster without a named store, the models' own labels."""
         if run.rows.chunked and not run.products.named and active_client() is not None:
-            if self._members_predict:
-                return self._map(run.rows, "base labels")
-            labels = on_client(labels)
+            labels = self._map(run.rows, "base labels") if self._members_predict else on_client(labels)
         return hand_out(labels.astype(np.promote_types(labels.dtype, np.int32)), run.rows)
 
     # -- new rows ------------------------------------------------------------------------------------------------------

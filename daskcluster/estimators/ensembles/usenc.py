@@ -23,7 +23,7 @@ class USENC(EnsembleBase):
         m.
     k_range : pair of int
         Smallest and largest number of clusters of a base clustering; each draws its own. Lowered where there are few
-        rows: no more than twice the square root of their number, see `k_range_`.
+        rows: the largest to twice the square root of their number, the smallest by the same share; see `k_range_`.
     n_representatives, n_neighbors, selection, neighbors, candidate_factor, neighbor_factor, metric
         Of every base clustering, see `USPEC`.
     n_init : int
@@ -126,6 +126,7 @@ class USENC(EnsembleBase):
 
     def _parts(self) -> tuple[Any, Consensus]:
         base = USPEC(
+            self.n_clusters,
             n_representatives=self.n_representatives,
             n_neighbors=self.n_neighbors,
             selection=self.selection,

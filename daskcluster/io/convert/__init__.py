@@ -7,9 +7,11 @@ for any file, and the file is read once.
 copy.py             `convert`: chooses the reader, casts and stores what it yields
 rows.py             what is asked of a reader, and what it answers; the choice of columns
 numpy_files.py      npy, npz
-csv_files.py        csv and other delimited text
+csv_files.py        csv and other delimited text, one file or a folder of them
+csv_header.py       whether the first line of such text names the columns
 parquet_files.py    parquet, one file or a folder of them
-arrow.py            what the last two share
+parts.py            the files of a folder, in the order of their rows
+arrow.py            what csv and parquet share
 """
 
 from __future__ import annotations

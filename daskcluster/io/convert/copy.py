@@ -23,6 +23,8 @@ from ...files import (
 )
 from ...files.places import expand
 from ...typing import PathInput
+from ...validation import check_flag, check_integer
+from . import csv_files, parquet_files
 from .csv_files import read_csv
 from .numpy_files import read_npy, read_npz
 from .parquet_files import read_parquet
@@ -48,7 +50,8 @@ def convert(
     Parameters
     ----------
     source : str or os.PathLike
-        A file; for parquet also a folder of files, read in the order of their names.
+        A file; for parquet and csv also a folder of files, read in the order of their names, in which numbers count
+        as numbers: part.10 follows part.9, as dask writes and reads them.
     destination : str or os.PathLike
         The Zarr array to be; it appears there when it is complete.
     format : {"npy", "npz", "csv", "parquet"}, optional
@@ -59,8 +62,9 @@ def convert(
     member : str, optional
         Array of an npz file. By default its only two-dimensional array, or its only array.
     header : bool, optional
-        Whether the first line of a csv file names the columns. By default it does when none of its fields is
-        a number.
+        Whether the first line of a csv file names the columns. By default the first lines tell: words above
+        numbers are names, and so are 0,1,2,... above numbers that are written otherwise. Where such a line may be a
+        row as well it must be said.
     chunk_rows : int, optional
         Rows of a stored chunk. By default a power of two that takes 16 to 32 MiB.
     dtype : dtype-like, optional
@@ -96,12 +100,17 @@ def convert(
     path = Path(expand(source))
     if not path.exists():
         raise FileNotFoundError(f"no file at {os.fspath(source)!r}")
+    local_path(destination)  # refuses what is no path
     check_apart({"destination": os.fspath(destination)}, {"source": os.fspath(source)})
     check_outside(local_path(destination), os.fspath(destination))
     check_output(destination, overwrite=overwrite, kind="array")
     wanted = None if dtype is None else _numeric_dtype(dtype)
-    if chunk_rows is not None and chunk_rows < 1:
-        raise ValueError(f"chunk_rows: expected at least 1, got {chunk_rows}")
+    if chunk_rows is not None:
+        check_integer("chunk_rows", chunk_rows, 1)
+    if header is not None:
+        check_flag("header", header)
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a list of names or numbers, got {columns!r}")
     kind = _format_of(path) if format is None else format
     if kind not in _READERS:
         raise ValueError(f"format: expected one of {', '.join(FORMATS)}, got {format!r}")
@@ -136,7 +145,7 @@ _SUFFIXES = {
 def _format_of(path: Path) -> str:
     """Return the format that a file's name says."""
     if path.is_dir():
-        return "parquet"
+        return _format_of_folder(path)
     suffixes = [suffix.lower().lstrip(".") for suffix in path.suffixes]
     if suffixes and suffixes[-1] in ("gz", "bz2", "zst", "lz4"):
         suffixes.pop()
@@ -145,6 +154,15 @@ def _format_of(path: Path) -> str:
     if not suffixes or suffixes[-1] not in _SUFFIXES:
         raise ValueError(f"{path.name!r}: the name does not tell the format; give format= ({', '.join(FORMATS)})")
     return _SUFFIXES[suffixes[-1]]
+
+
+def _format_of_folder(path: Path) -> str:
+    """Return what the files in a folder are: parquet, unless none of them is and some are text."""
+    names = [file.name.lower() for file in path.iterdir() if file.name[0] not in "._"]
+    text = [name for name in names if name.endswith(csv_files.SUFFIXES)]
+    if text and not any(name.endswith(parquet_files.SUFFIXES) for name in names):
+        return "csv"
+    return "parquet"
 
 
 def _numeric_dtype(dtype: DTypeLike) -> np.dtype[Any]:

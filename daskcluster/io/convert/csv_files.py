@@ -1,4 +1,4 @@
-"""Read csv and other delimited text."""
+"""Read csv and other delimited text, one file or a folder of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrow import require, values_of
-from .rows import Columns, Request, Rows, column_label, column_positions
+from .csv_header import MISSING, has_header, is_number
+from .parts import part_files
+from .rows import Columns, Request, Rows, column_label, column_positions, shorten
 
 __all__ = ["read_csv"]
+
+#: Files of a folder that hold rows; dask writes `.part`.
+SUFFIXES = tuple(
+    f".{kind}{packed}" for kind in ("csv", "tsv", "txt", "part") for packed in ("", ".gz", ".bz2", ".zst", ".lz4")
+)
 
 _SAMPLE_LINES = 100
 
@@ -26,7 +33,9 @@ def read_csv(path: Path, request: Request) -> Rows:
     """Parse delimited text in blocks; the first lines decide delimiter, header and number of columns."""
     arrow = require("pyarrow", "csv files")
     require("pyarrow.csv", "csv files")
-    head = _read_head(path, request.header)
+    files = part_files(path, SUFFIXES)
+    head = _read_head(files[0], request.header)
+    heads = [head, *(_read_head_like(head, file) for file in files[1:])]
     positions = column_positions(request.columns, head.n_columns, head.names)
     if head.names is not None:
         _refuse_unnamed(path.name, head.names, positions, request.columns)
@@ -35,13 +44,15 @@ def read_csv(path: Path, request: Request) -> Rows:
     # float64 holds every other type, and lets the writer tell a value that does not fit from what is no number.
     parsed = arrow.from_numpy_dtype(dtype if dtype in (np.int64, np.uint64) else np.dtype(np.float64))
     chosen = None if head.names is None else [head.names[position] for position in positions]
-    return Rows((len(positions),), dtype, _blocks(path, head, positions, parsed), names=chosen)
+    blocks = itertools.chain.from_iterable(_blocks(each, positions, parsed) for each in heads)
+    return Rows((len(positions),), dtype, blocks, names=chosen)
 
 
 @dataclass(frozen=True)
 class _Head:
     """What the first lines of a file tell."""
 
+    path: Path
     delimiter: str
     n_columns: int
     names: list[str] | None
@@ -51,30 +62,60 @@ class _Head:
 
 
 def _read_head(path: Path, header: bool | None) -> _Head:
+    sample, skipped, delimiter, fields = _read_sample(path)
+    named = has_header(fields) if header is None else header
+    if named is None:
+        raise ValueError(
+            f"{path.name!r}: its first line, {sample[0].strip()!r:.60}, may name the columns or be a row; "
+            "say which with header=True or header=False"
+        )
+    return _head(path, sample, skipped, delimiter, fields, named)
+
+
+def _read_head_like(head: _Head, path: Path) -> _Head:
+    """Read the head of a further file of a folder: it has the first one's columns, and its header again or none."""
+    sample, skipped, _, fields = _read_sample(path, like=head)
+    if not fields:
+        return replace(head, path=path, rows=[], skipped=skipped)
+    if len(fields[0]) != head.n_columns:
+        raise ValueError(f"{path.name!r} has {len(fields[0])} columns, and {head.path.name!r} has {head.n_columns}")
+    names = [field.strip() for field in fields[0]]
+    again = names == head.names
+    if not again and head.names is not None and not any(is_number(name) for name in names):
+        raise ValueError(
+            f"{path.name!r}: its columns are {shorten(names)}, and those of {head.path.name!r} {shorten(head.names)}"
+        )
+    return _head(path, sample, skipped, head.delimiter, fields, again)
+
+
+def _read_sample(path: Path, like: _Head | None = None) -> tuple[list[str], int, str, list[list[str]]]:
+    """Return the first lines of a file, the lines skipped before them, the delimiter, and their fields."""
     arrow = require("pyarrow", "csv files")
     with arrow.input_stream(str(path), compression="detect") as stream:
         sample, skipped = _sample_lines(stream)
-    if not sample:
-        raise ValueError(f"{path.name!r} holds no rows")
-    delimiter = _delimiter(sample)
+    delimiter = _delimiter(sample) if like is None else like.delimiter
     fields = [row for row in csv.reader(sample, delimiter=delimiter) if row]
-    if not fields:
+    if not fields and like is None:
         raise ValueError(f"{path.name!r} holds no rows")
-    has_header = not any(_is_number(field) for field in fields[0]) if header is None else header
+    return sample, skipped, delimiter, fields
+
+
+def _head(path: Path, sample: list[str], skipped: int, delimiter: str, fields: list[list[str]], named: bool) -> _Head:
     count = len(fields[0])
-    if len(fields) > 1 and has_header and len(fields[1]) == count + 1:
+    if len(fields) > 1 and named and len(fields[1]) == count + 1:
         raise ValueError(f"{path.name!r}: rows have {count + 1} fields, and the header names {count}")
     return _Head(
+        path,
         delimiter,
         count,
-        [field.strip() for field in fields[0]] if has_header else None,
-        fields[int(has_header) :],
-        skipped + int(has_header),
+        [field.strip() for field in fields[0]] if named else None,
+        fields[int(named) :],
+        skipped + int(named),
         max(len(line) for line in sample),
     )
 
 
-def _blocks(path: Path, head: _Head, positions: list[int], parsed: Any) -> Iterator[NDArray[Any]]:
+def _blocks(head: _Head, positions: list[int], parsed: Any) -> Iterator[NDArray[Any]]:
     """Yield the wanted columns of a file, parsed as one Arrow type."""
     arrow = require("pyarrow", "csv files")
     arrow_csv = require("pyarrow.csv", "csv files")
@@ -84,7 +125,7 @@ def _blocks(path: Path, head: _Head, positions: list[int], parsed: Any) -> Itera
     block_bytes = max(2**20, 8 * head.longest_line)
     try:
         with arrow_csv.open_csv(
-            str(path),
+            str(head.path),
             read_options=arrow_csv.ReadOptions(column_names=labels, skip_rows=head.skipped, block_size=block_bytes),
             parse_options=arrow_csv.ParseOptions(delimiter=head.delimiter),
             convert_options=arrow_csv.ConvertOptions(
@@ -96,7 +137,7 @@ def _blocks(path: Path, head: _Head, positions: list[int], parsed: Any) -> Itera
     except arrow.ArrowInvalid as error:
         if "Empty CSV file" in str(error):
             return
-        raise ValueError(_explain(path.name, str(error), head.names)) from error
+        raise ValueError(_explain(head.path.name, str(error), head.names)) from error
 
 
 def _sample_lines(stream: Any) -> tuple[list[str], int]:
@@ -120,14 +161,6 @@ def _delimiter(sample: list[str]) -> str:
     return best
 
 
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
 def _refuse_unnamed(name: str, names: list[str], positions: list[int], columns: Columns | None) -> None:
     """Refuse to take a column without a name for a feature unasked: pandas writes the row index so."""
     unnamed = [position for position in positions if not names[position]]
@@ -137,30 +170,12 @@ def _refuse_unnamed(name: str, names: list[str], positions: list[int], columns: 
         )
 
 
-# What Arrow takes for a missing value, in lower case.
-_MISSING = {
-    "",
-    "#n/a",
-    "#n/a n/a",
-    "#na",
-    "-1.#ind",
-    "-1.#qnan",
-    "-nan",
-    "1.#ind",
-    "1.#qnan",
-    "n/a",
-    "na",
-    "null",
-    "nan",
-}
-
-
 def _refuse_text(name: str, rows: list[list[str]], positions: list[int], names: list[str] | None) -> None:
     """Refuse columns that hold text, by the first lines of a file."""
     for position in positions:
         for number, row in enumerate(rows):
             field = row[position].strip() if position < len(row) else ""
-            if field.lower() not in _MISSING and not _is_number(field):
+            if field.lower() not in MISSING and not is_number(field):
                 raise ValueError(
                     f"{name!r}: column {column_label(position, names)} is not numeric: {field!r} in row {number}; "
                     "choose others with columns="

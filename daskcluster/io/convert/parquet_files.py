@@ -12,9 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrow import require, values_of
+from .parts import part_files
 from .rows import Columns, Request, Rows, block_rows, column_positions, shorten
 
-__all__ = ["read_parquet"]
+__all__ = ["SUFFIXES", "read_parquet"]
+
+#: Files of a folder that hold rows.
+SUFFIXES = (".parquet", ".pq")
 
 
 def read_parquet(path: Path, request: Request) -> Rows:
@@ -53,12 +57,10 @@ def read_parquet(path: Path, request: Request) -> Rows:
 
 
 def _open_files(path: Path, resources: ExitStack) -> list[Any]:
-    """Open one file, or those of a folder in the order of their names; refuse files that differ in their columns."""
+    """Open one file, or those of a folder in their order; refuse files that differ in their columns."""
     arrow = require("pyarrow", "parquet files")
     parquet = require("pyarrow.parquet", "parquet files")
-    paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    if not paths:
-        raise ValueError(f"{str(path)!r} is a folder without .parquet files")
+    paths = part_files(path, SUFFIXES)
     try:
         # Buffered in small pieces: a row group is not read into memory as a whole.
         files = [

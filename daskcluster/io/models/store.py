@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ...errors import DamagedStoreError
 from ...files import atomic_path, check_output, check_outside, create_array, kind_of, local_path
 from ...files.digests import Damage, check_digest, describe_content, json_digest, read_arrays, reading
+from ...files.nodes import no_node, open_node, zip_of
 from ...files.places import NAMES, expand
 from ...typing import PathInput
 from .classes import PIPELINE
@@ -184,6 +185,7 @@ def _naming(path: str) -> Iterator[None]:
 
 
 def _read(path: PathInput) -> _Stored:
+    expand(path)  # refuses what is no path
     name = os.fspath(path)
     with _naming(name):
         group = _open(name)
@@ -202,9 +204,11 @@ def _read(path: PathInput) -> _Stored:
 def _open(name: str) -> zarr.Group:
     """Open the group of a model, or say what else stands there."""
     where = expand(name)
-    if "://" in where:
+    if "://" in where or zip_of(where)[0] is not None:
         try:
-            node = zarr.open(where, mode="r")
+            node = open_node(where)
+        except ImportError as error:
+            raise no_node(name, error) from error
         except (OSError, ValueError, KeyError) as error:
             raise ValueError(f"{name!r} is not a saved model: {error}") from error
     else:

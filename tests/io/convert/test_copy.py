@@ -65,7 +65,7 @@ def test_arguments_are_checked_first(tmp_path, out):
         ({"format": "xls"}, "format: expected one of npy, npz, csv, parquet, got 'xls'"),
         ({"dtype": "str"}, "dtype: expected integers or floating numbers"),
         ({"dtype": "nonsense"}, "dtype: expected a numeric type"),
-        ({"chunk_rows": 0}, "chunk_rows: expected at least 1, got 0"),
+        ({"chunk_rows": 0}, "chunk_rows must be an integer >= 1, got 0"),
         ({"member": "X"}, "member: serves npz files only, and this one is csv"),
         ({"format": "npy", "header": True}, "header: serves csv files only"),
     ]:

@@ -1,0 +1,170 @@
+"""What stands under a path or URL: a Zarr array, a group, something else; opened, or described in one line."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import zarr
+
+from ..typing import PathInput
+from .places import expand
+
+__all__ = ["describe_group", "has_zarr_metadata", "no_node", "open_node", "zip_of"]
+
+#: Files that a Zarr array or group has.
+METADATA = ("zarr.json", ".zarray", ".zgroup")
+
+#: How AnnData marks groups that are sparse matrices.
+SPARSE = ("csr_matrix", "csc_matrix")
+
+
+def has_zarr_metadata(path: Path) -> bool:
+    """Tell whether a folder is a Zarr array or group, readable or not."""
+    return any((path / name).is_file() for name in METADATA)
+
+
+def open_node(path: PathInput) -> zarr.Array[Any] | zarr.Group:
+    """Open the array or group under a path or URL for reading; in a zip file, too.
+
+    Raises
+    ------
+    OSError, ValueError, KeyError, ImportError
+        If there is none; `no_node` says what is there.
+    """
+    name = expand(path)
+    archive, inside = zip_of(name)
+    if archive is None:
+        # An absolute path holds in worker processes that were started elsewhere.
+        return zarr.open(name if "://" in name or "::" in name else os.path.abspath(name), mode="r")
+    store = zarr.storage.ZipStore(os.path.abspath(archive), mode="r")  # tasks open it by this path
+    try:
+        return zarr.open(store, mode="r", path=inside)
+    except zipfile.BadZipFile as error:
+        raise ValueError(str(error)) from error
+
+
+def zip_of(name: str) -> tuple[str | None, str]:
+    """Split a path at the zip file in it: "x.zarr.zip/X" -> "x.zarr.zip", "X"; None where there is no such file."""
+    if "://" in name:
+        return None, ""
+    path = Path(name)
+    for part in (path, *path.parents):
+        if part.suffix.lower() == ".zip" and part.is_file():
+            return str(part), "" if part == path else path.relative_to(part).as_posix()
+    return None, ""
+
+
+# -- saying what is there --------------------------------------------------------------------------------------
+
+
+def no_node(path: PathInput, error: Exception) -> Exception:
+    """Return the exception that tells what stands under a path that is no Zarr node."""
+    name = expand(path)
+    if "://" in name:
+        return _no_node_at_url(name, error)
+    archive, inside = zip_of(name)
+    if archive is not None:
+        return _no_node_in_zip(name, archive, inside, error)
+    here = Path(name)
+    if here.is_dir():
+        if has_zarr_metadata(here):
+            return ValueError(f"{name!r} has Zarr metadata that cannot be read: {_one_line(error)}")
+        inside = next((child.name for child in sorted(here.iterdir()) if has_zarr_metadata(child)), "")
+        hint = f"; {str(here / inside)!r} has some" if inside else ""
+        return ValueError(f"{name!r} is a folder, not a Zarr array: it has no Zarr metadata{hint}")
+    if here.exists():
+        advice = _FILES.get(here.suffix.lower(), "`daskcluster convert` reads .npy, .npz, .csv and .parquet")
+        return ValueError(f"{name!r} is a file, not a Zarr array; {advice}")
+    return FileNotFoundError(f"no Zarr array at {name!r}: nothing exists there")
+
+
+# How files of other kinds are read.
+_FILES = (
+    dict.fromkeys((".h5", ".hdf5", ".hdf"), "open it with h5py, and give one of its datasets")
+    | dict.fromkeys((".nc", ".nc4", ".grib", ".grib2"), "open it with xarray and chunks={}, and give a variable")
+    | dict.fromkeys((".tif", ".tiff", ".vrt"), "open it with rioxarray and chunks=True, and make rows of its pixels")
+    | {".h5ad": "open it with anndata, and give a dense table of it, such as adata.obsm['X_pca']"}
+)
+
+
+def _no_node_at_url(name: str, error: Exception) -> Exception:
+    scheme = name.partition("://")[0]
+    if isinstance(error, ImportError):
+        return ImportError(f"{name!r}: URLs of {scheme}:// need a package that is not installed: {_one_line(error)}")
+    # zarr's words for nothing at all
+    found = "nothing is found there" if "No group found in store" in str(error) else _one_line(error)
+    return ValueError(f"no Zarr array at {name!r}: {found}")
+
+
+def _no_node_in_zip(name: str, archive: str, inside: str, error: Exception) -> Exception:
+    try:
+        with zipfile.ZipFile(archive) as content:
+            names = content.namelist()
+    except (OSError, zipfile.BadZipFile) as broken:
+        return ValueError(f"{archive!r} is not a zip file that can be read: {_one_line(broken)}")
+    folders = sorted({str(PurePosixPath(file).parent) for file in names if PurePosixPath(file).name in METADATA})
+    if not folders:
+        return ValueError(f"{archive!r} is a zip file without a Zarr array")
+    if inside in folders or (not inside and "." in folders):
+        return ValueError(f"{name!r} has Zarr metadata that cannot be read: {_one_line(error)}")
+    found = ", ".join(repr(f"{archive}/{folder}") if folder != "." else repr(archive) for folder in folders[:4])
+    return FileNotFoundError(f"no Zarr array at {name!r}; the zip file has Zarr metadata at {found}")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def describe_group(name: str, group: zarr.Group, n_axes: int = 2) -> str:
+    """Say that a path is a group, and which arrays it holds; those of numbers with so many axes first."""
+    ours = group.attrs.get("daskcluster")
+    if isinstance(ours, Mapping) and ours.get("kind") == "model":
+        return f"{name!r} is a saved model ({ours.get('class')}), not a Zarr array; open it with load_model"
+    name = name.removeprefix("file://")
+    if group.attrs.get("encoding-type") in SPARSE:
+        return (
+            f"{name!r} is a sparse matrix of AnnData ({group.attrs['encoding-type']}), not a Zarr array: store it "
+            "dense, or name a dense table beside it, such as one of obsm"
+        )
+    arrays = _arrays_in(group)
+    if not arrays:
+        return f"{name!r} is an empty Zarr group, not a Zarr array"
+    arrays.sort(key=lambda found: (_rank(found[1], n_axes), -found[1].size, found[0]))
+    listed = ", ".join(f"{key} {array.shape}" for key, array in arrays[:8])
+    if len(arrays) > 8:
+        listed += f" and {len(arrays) - 8} more"
+    said = f"{name!r} is a Zarr group, not an array; it holds {listed}"
+    best = arrays[0][1]
+    if best.dtype.kind not in "biuf":
+        return f"{said}: none of numbers"
+    advice = f"Name one of them, such as {name.rstrip('/') + '/' + arrays[0][0]!r}"
+    return f"{said}. {advice}"
+
+
+def _arrays_in(group: zarr.Group) -> list[tuple[str, zarr.Array[Any]]]:
+    """All arrays below a group by their paths, but for the parts of sparse matrices."""
+    members = list(group.members(max_depth=None))
+    sparse = [
+        f"{key}/" for key, node in members if isinstance(node, zarr.Group) and node.attrs.get("encoding-type") in SPARSE
+    ]
+    return [
+        (key, node)
+        for key, node in members
+        if isinstance(node, zarr.Array) and not key.startswith(tuple(sparse)) and not _is_hidden(key)
+    ]
+
+
+def _is_hidden(key: str) -> bool:
+    """Whether a path is that of an output which is not complete."""
+    return any(part.startswith(".") for part in key.split("/"))
+
+
+def _rank(array: zarr.Array[Any], n_axes: int) -> int:
+    """How unlike an array is to the one that is looked for: numbers with so many axes, 0; other than numbers, last."""
+    if array.dtype.kind not in "biuf":
+        return 9
+    return 0 if array.ndim == n_axes else 1 + (array.ndim < n_axes)

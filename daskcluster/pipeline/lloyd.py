@@ -1,0 +1,373 @@
+"""Lloyd's iteration: in memory for small problems, and by passes over all row blocks.
+
+A cluster that loses all its rows is moved to the row that is farthest from its centre, so that fewer clusters than were
+asked for are left only where there are fewer distinct rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.lloyd import accumulate_rows, assign_rows, weighted_sqdist
+from ..runtime.execution import add_parts, compute, map_to_objects, reduce_blocks, tiles
+from ..runtime.threads import one_blas_thread
+
+__all__ = [
+    "NO_WEIGHTS",
+    "Centers",
+    "Points",
+    "best_of_starts",
+    "distinct_rows",
+    "farthest_rows",
+    "join_farthest",
+    "lloyd_block",
+    "lloyd_in_memory",
+    "lloyd_over_blocks",
+    "weights_of",
+]
+
+NO_WEIGHTS = np.empty(0)
+#: A row that is nearer to its centre than so many units in its own last place is at it, but for rounding.
+LEAST_UNITS = 8
+
+#: Held block -> (points (n', q), number of the rows in the block (n',) or None when all rows take part).
+Points = Callable[[NDArray[Any]], tuple[NDArray[np.floating], NDArray[np.intp] | None]]
+
+
+@dataclass(frozen=True)
+class Centers:
+    """Result of a k-means run.
+
+    Attributes
+    ----------
+    centers : (k', q) float64
+        Centres of the clusters that have rows, in the order of their first row.
+    inertia : float
+        Weighted sum of squared distances to them.
+    n_iter : int
+        Lloyd passes.
+    """
+
+    centers: NDArray[np.float64]
+    inertia: float
+    n_iter: int
+
+
+def distinct_rows(points: NDArray[np.floating]) -> NDArray[np.intp]:
+    """Numbers of the rows (n, q) that differ from every row before them, ascending."""
+    # Rows as strings of bytes: many times faster than np.unique(axis=0). Adding 0 makes -0.0 equal to 0.0.
+    rows = np.ascontiguousarray(points + points.dtype.type(0))
+    _, first = np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel(), return_index=True)
+    return np.sort(first)
+
+
+def _pass(
+    points: NDArray[np.floating], weights: NDArray[np.float64], centers: NDArray[np.float64]
+) -> tuple[dict[str, Any], NDArray[np.int32]]:
+    """One Lloyd pass over points in memory: the sums, and the labels."""
+    found = _empty_pass(centers)
+    labels = _add_rows(found, points, None, len(points), weights, centers)
+    return found, labels
+
+
+def _empty_pass(centers: NDArray[np.float64]) -> dict[str, Any]:
+    n_clusters = len(centers)
+    return {
+        "rows": 0,
+        "sums": np.zeros_like(centers),
+        "masses": np.zeros(n_clusters),
+        "first": np.full(n_clusters, -1, np.int64),
+        "inertia": 0.0,
+    }
+
+
+def _add_rows(
+    found: dict[str, Any],
+    points: NDArray[np.floating],
+    rows: NDArray[np.intp] | None,
+    n_rows: int,
+    weights: NDArray[np.float64],
+    centers: NDArray[np.float64],
+) -> NDArray[np.int32]:
+    """Add points to the sums of a pass, in row order; `rows` are their numbers among `n_rows` rows. Labels."""
+    labels = assign_rows(points, centers)
+    first = np.full(len(centers), len(points), np.int64)
+    found["inertia"] += accumulate_rows(points, weights, labels, centers, found["sums"], found["masses"], first)
+    new = (found["first"] < 0) & (first < len(points))
+    found["first"][new] = found["rows"] + (first[new] if rows is None else rows[first[new]])
+    found["rows"] += n_rows
+    return labels
+
+
+def _moved(centers: NDArray[np.float64], found: dict[str, Any], unit_length: bool) -> NDArray[np.float64]:
+    """Means of the clusters, if wanted at unit length; one without weight stays where it is."""
+    masses = found["masses"][:, None]
+    moved = centers + np.divide(found["sums"], masses, out=np.zeros_like(centers), where=masses > 0)
+    if unit_length:
+        norms = np.sqrt(np.einsum("ij,ij->i", moved, moved))[:, None]
+        np.divide(moved, norms, out=moved, where=norms > 0)
+    return moved
+
+
+def _ordered(centers: NDArray[np.float64], found: dict[str, Any], n_iter: int) -> Centers:
+    """Canonical order: clusters by their first row, those without rows dropped."""
+    taken = np.flatnonzero(found["first"] >= 0)
+    order = taken[np.argsort(found["first"][taken], kind="stable")]
+    return Centers(centers[order], float(found["inertia"]), n_iter)
+
+
+def lloyd_in_memory(
+    points: NDArray[np.floating],
+    centers: NDArray[np.float64],
+    weights: NDArray[np.float64] = NO_WEIGHTS,
+    *,
+    max_iter: int = 100,
+    tol: float = 0.0,
+    unit_length: bool = False,
+    refill: bool = True,
+) -> tuple[Centers, NDArray[np.int32]]:
+    """Lloyd's iteration on a small problem.
+
+    Parameters
+    ----------
+    points : (n, q)
+    centers : (k, q) float64
+        Where it starts.
+    weights : (n,) or (0,) for weights of 1
+    max_iter : int
+        Passes; some more where an empty cluster is moved in the last one.
+    tol : float
+        Stop when the centres move by less, squared and summed, relative to the mean variance of the columns; with 0,
+        when no label changes.
+    unit_length : bool
+        Bring the centres to unit length after each pass (k-means of directions).
+    refill : bool
+        Move empty clusters, see `lloyd_over_blocks`; else they stay where they are.
+
+    Returns
+    -------
+    centers : Centers
+    labels : (n,) int32
+        Nearest of these centres.
+    """
+    with one_blas_thread():
+        previous = None
+        limit = tol * float(np.var(points, axis=0, dtype=np.float64).mean()) if tol > 0 else 0.0
+        refilling = _Refilling(refill, len(centers), max_iter, partial(_farthest_in_memory, points, weights))
+        found, labels = _pass(points, weights, centers)
+        n_iter = 1
+        while True:
+            moved = _moved(centers, found, unit_length)
+            refilled = refilling(moved, found, n_iter)
+            if refilled is None:
+                shift = float(((moved - centers) ** 2).sum())
+                settled = previous is not None and np.array_equal(labels, previous)
+                if n_iter >= max_iter or shift <= limit or settled:
+                    break
+            centers, previous = moved if refilled is None else refilled, labels
+            found, labels = _pass(points, weights, centers)
+            n_iter += 1
+        result = _ordered(centers, found, n_iter)
+        return result, assign_rows(points, result.centers)
+
+
+def best_of_starts(
+    points: NDArray[np.floating],
+    starts: Iterable[NDArray[np.float64]],
+    weights: NDArray[np.float64] = NO_WEIGHTS,
+    **options: Any,
+) -> tuple[Centers, NDArray[np.int32]]:
+    """`lloyd_in_memory` from several starts; the result with the lowest inertia, the first of equal ones."""
+    runs = (lloyd_in_memory(points, start, weights, **options) for start in starts)
+    return min(runs, key=lambda run: run[0].inertia)
+
+
+def lloyd_over_blocks(
+    held: da.Array,
+    points: Points,
+    centers: NDArray[np.float64],
+    weights: da.Array | None = None,
+    *,
+    max_iter: int,
+    limit: float,
+    n_clusters: int = 0,
+    unit_length: bool = False,
+    refill: bool = True,
+    name: str = "dc-lloyd",
+) -> Centers:
+    """Lloyd's iteration over all row blocks, one pass each.
+
+    Parameters
+    ----------
+    held : dask array (n, ...)
+        Row blocks from which `points` makes the points of a block.
+    points : callable
+    centers : (k, q) float64
+    weights : dask array (n,), optional
+    max_iter : int
+        Passes at most; some more where an empty cluster is moved in the last one.
+    limit : float
+        Stop when the centres move by no more, squared and summed.
+    n_clusters : int
+        Clusters wanted; those that `centers` lacks, for a sample has fewer distinct rows than all, begin empty.
+    unit_length : bool
+        Bring the centres to unit length after each pass.
+    refill : bool
+        Move empty clusters; else they stay where they are, and are dropped at the end.
+
+    Returns
+    -------
+    Centers
+        Those by which the last pass assigned, not the ones to which they would move next: so their order, their
+        inertia and which of them have rows are exact, and a final assignment gives the same labels.
+
+    Notes
+    -----
+    A task holds the block, the points of a tile of `TILE_ROWS` rows, 8 q bytes each, and a partial result of
+    8 k (q + 3) bytes. Partial results are summed in block order by a tree of fixed shape.
+
+    When clusters have no rows with weight, one more pass finds the rows of the largest weight * sqdist to the nearest
+    of the other centres, after their move, the first one of equally far rows; rows at the same place count once. The
+    empty clusters go there, in order. Each time the inertia falls, or the moving ends.
+    """
+    n_iter = 0
+    farthest = partial(_farthest_over_blocks, held, points, weights)
+    refilling = _Refilling(refill, max(n_clusters, len(centers)), max_iter, farthest)
+    while True:
+        task = partial(lloyd_block, points=points, centers=centers)
+        (found,) = compute(reduce_blocks(task, add_parts, held, name=name, weights=weights))
+        n_iter += 1
+        moved = _moved(centers, found, unit_length)
+        refilled = refilling(moved, found, n_iter)
+        if refilled is None and (n_iter >= max_iter or ((moved - centers) ** 2).sum() <= limit):
+            return _ordered(centers, found, n_iter)
+        centers = moved if refilled is None else refilled
+
+
+class _Refilling:
+    """Moves empty clusters to far rows, as long as that lowers the inertia; a part of one run of Lloyd's iteration.
+
+    Parameters
+    ----------
+    wanted : bool
+        Whether to move any.
+    n_clusters : int
+        Clusters wanted.
+    max_iter : int
+        After as many passes, and one more a cluster, none is moved any more.
+    farthest : callable
+        Centres, number of rows -> the farthest rows that differ, (m, q) and m at most this number.
+    """
+
+    def __init__(
+        self,
+        wanted: bool,
+        n_clusters: int,
+        max_iter: int,
+        farthest: Callable[[NDArray[np.float64], int], NDArray[np.floating]],
+    ) -> None:
+        self.n_clusters, self.farthest = n_clusters, farthest
+        self.most_iter = max_iter + n_clusters
+        self.inertia = np.inf if wanted else -np.inf
+
+    def __call__(self, moved: NDArray[np.float64], found: dict[str, Any], n_iter: int) -> NDArray[np.float64] | None:
+        """The moved centres (k', q) with empty clusters at far rows; None where none can be moved."""
+        with_rows = found["masses"] > 0
+        n_empty = self.n_clusters - int(with_rows.sum())
+        if n_empty == 0 or not with_rows.any() or found["inertia"] >= self.inertia or n_iter >= self.most_iter:
+            return None
+        rows = self.farthest(moved[with_rows], n_empty)
+        if len(rows) == 0:
+            self.inertia = -np.inf  # every row is at a centre
+            return None
+        self.inertia = found["inertia"]
+        return np.concatenate([moved[with_rows], rows.astype(np.float64)])
+
+
+def farthest_rows(scores: NDArray[np.float64], rows: NDArray[Any], n_wanted: int) -> dict[str, Any]:
+    """Those of some rows (n, ...) that have the largest scores above 0, the first of equal ones; equal rows count once.
+
+    Joining what blocks have found, in their order, and choosing again gives what all rows together give.
+    """
+    able = np.flatnonzero(scores > 0)
+    order = able[np.argsort(-scores[able], kind="stable")]
+    chosen = order[distinct_rows(rows[order])[:n_wanted]] if len(order) else order
+    # In the order of the rows, so that equal scores of several blocks stay in it.
+    chosen = np.sort(chosen)
+    return {"scores": scores[chosen], "rows": rows[chosen]}
+
+
+def join_farthest(parts: list[dict[str, Any]], n_wanted: int) -> NDArray[Any]:
+    """The farthest of the rows that blocks have found, from the farthest on."""
+    scores, rows = (np.concatenate([part[key] for part in parts]) for key in ("scores", "rows"))
+    best = farthest_rows(scores, rows, n_wanted)
+    return np.asarray(best["rows"][np.argsort(-best["scores"], kind="stable")])
+
+
+def _farthest_points(
+    points: NDArray[np.floating], weights: NDArray[np.float64], centers: NDArray[np.float64], n_wanted: int
+) -> dict[str, Any]:
+    labels = assign_rows(points, centers)
+    scores = weighted_sqdist(points, weights, labels, centers)
+    unit = LEAST_UNITS * np.finfo(points.dtype).eps
+    apart = np.abs(points - centers[labels]).max(axis=1, initial=0)
+    scores[apart <= unit * np.abs(points).max(axis=1, initial=0)] = 0.0
+    return farthest_rows(scores, points, n_wanted)
+
+
+def _farthest_in_memory(
+    points: NDArray[np.floating], weights: NDArray[np.float64], centers: NDArray[np.float64], n_wanted: int
+) -> NDArray[np.floating]:
+    return join_farthest([_farthest_points(points, weights, centers, n_wanted)], n_wanted)
+
+
+def _farthest_over_blocks(
+    held: da.Array, points: Points, weights: da.Array | None, centers: NDArray[np.float64], n_wanted: int
+) -> NDArray[np.floating]:
+    task = partial(_farthest_block, points=points, centers=centers, n_wanted=n_wanted)
+    return join_farthest(compute(map_to_objects(task, held, name="dc-farthest", weights=weights))[0], n_wanted)
+
+
+def _farthest_block(
+    block: NDArray[Any],
+    number: int,
+    points: Points,
+    centers: NDArray[np.float64],
+    n_wanted: int,
+    weights: NDArray[np.float64] | None = None,
+) -> dict[str, Any]:
+    parts = []
+    for tile in tiles(len(block)):
+        values, rows = points(block[tile])
+        weighted = NO_WEIGHTS if weights is None else weights_of(weights[tile], rows)
+        parts.append(_farthest_points(values, weighted, centers, n_wanted))
+    scores, found = (np.concatenate([part[key] for part in parts]) for key in ("scores", "rows"))
+    return farthest_rows(scores, found, n_wanted)
+
+
+def lloyd_block(
+    block: NDArray[Any],
+    points: Points,
+    centers: NDArray[np.float64],
+    weights: NDArray[np.float64] | None = None,
+) -> dict[str, Any]:
+    """The sums of a Lloyd pass over a held block."""
+    found = _empty_pass(centers)
+    for tile in tiles(len(block)):
+        values, rows = points(block[tile])
+        weighted = NO_WEIGHTS if weights is None else weights_of(weights[tile], rows)
+        _add_rows(found, values, rows, tile.stop - tile.start, weighted, centers)
+    return found
+
+
+def weights_of(weights: NDArray[np.float64], rows: NDArray[np.intp] | None) -> NDArray[np.float64]:
+    """Weights of a block's points, from those of its rows (n,) or (n, 1)."""
+    column = weights[:, 0] if weights.ndim == 2 else weights
+    return np.ascontiguousarray(column if rows is None else column[rows], np.float64)
