@@ -120,6 +120,13 @@ ESTIMATOR_OPTIONS = (
         {"usenc": 20, "ensemble": 20},
     ),
     EstimatorOption(
+        "--graphs",
+        "n_graphs",
+        COUNT_FROM_1,
+        "Graphs that the base clusterings share; as many as these for the paper's U-SENC.",
+        {"usenc": 4},
+    ),
+    EstimatorOption(
         "--predict-unsampled",
         "predict_unsampled",
         None,
@@ -189,6 +196,13 @@ ESTIMATOR_OPTIONS = (
         COUNT_FROM_1,
         "Representatives looked at per neighbor in the approximate search.",
         {"uspec": 10, "fastcsc": 10, "usenc": 10},
+    ),
+    EstimatorOption(
+        "--affinity",
+        "affinity",
+        click.Choice(["gaussian", "adaptive", "tapered"]),
+        "Affinity of a row and its nearest representatives.",
+        {"uspec": "gaussian", "usenc": "tapered"},
     ),
     EstimatorOption(
         "--metric",

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.incidence import agreement_rows, count_together
-from ..pipeline.cut import LiftedRows, embed_block
-from ..pipeline.discretize import assign_block
+from ..pipeline.lift import LiftedRows, embed_block
 from ..runtime.execution import FAN_IN, add_parts, compute, reduce_blocks, tiles
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.stages import Run, Stage
@@ -47,9 +46,7 @@ class Rule:
 def lifted_rule(book: LabelBook, vectors: NDArray[np.float64], centers: NDArray[np.float64]) -> Rule:
     """Rule of a row's nearest centre; a row is the mean of its base clusters' vectors (c, q), at unit length."""
     points = LiftedRows(partial(incidence_edges, offsets=book.offsets), vectors)
-    return Rule(
-        partial(assign_block, points=points, centers=centers), partial(embed_block, points=points), vectors.shape[1]
-    )
+    return Rule(points.nearest_centers(centers).labels, partial(embed_block, points=points), vectors.shape[1])
 
 
 @dataclass(frozen=True)

@@ -106,12 +106,13 @@ class FittedMembers(MakeMembers):
         k_range, numbers, seeds = self._drawn(n_seen, self._n_labelled(found.n_valid), run.seed)
         # A model comes before its labels: where they are, it is too.
         keeps = self.lazy and hasattr(self.base, "predict") and can_be_saved(self.base)
-        members = []
+        made = []
         for i, (number, seed) in enumerate(zip(numbers, seeds, strict=True)):
             run.detail(f"{i + 1} of {len(numbers)}")
             stored = self._stored(run, i, keeps)
-            members.append(stored or self._fit(run, i, number, seed, keeps, guide or unguided))
-        return Members(members, k_range, numbers, seeds)
+            made.append(stored or self._fit(run, i, number, seed, keeps, guide or unguided))
+        members, labels = zip(*made, strict=True)
+        return Members(list(members), list(labels), k_range, numbers, seeds)
 
     def _n_labelled(self, n_valid: int) -> int:
         """Rows with a label in some base clustering, as many as are likely."""
@@ -119,15 +120,17 @@ class FittedMembers(MakeMembers):
             return n_valid
         return int(n_valid * (1 - (1 - self.sample_rate) ** self.n_base_clusterings))
 
-    def _stored(self, run: Run, i: int, keeps: bool) -> Member | None:
+    def _stored(self, run: Run, i: int, keeps: bool) -> tuple[Member, da.Array] | None:
         name, products = member_name(i), run.products
         labels = products.kept_rows(f"{name}-labels", like_labels(run.rows, 1))
         if labels is None or not keeps:
-            return None if labels is None else Member(labels, None)
+            return None if labels is None else (Member(None), labels)
         model = products.kept(name, partial(load_model, classes=(type(self.base),)))
-        return None if model is None else Member(labels, model)
+        return None if model is None else (Member(model), labels)
 
-    def _fit(self, run: Run, i: int, number: Any, seed: int, keeps: bool, guide: Callable[..., Any]) -> Member:
+    def _fit(
+        self, run: Run, i: int, number: Any, seed: int, keeps: bool, guide: Callable[..., Any]
+    ) -> tuple[Member, da.Array]:
         clusterer = _prepared(self.base, number, seed)
         taken = None if self.sample_rate >= 1 else RowSample(self.sample_rate, seed, run.rows)
         # Whoever fits an ensemble hears once of what its base clusterers say m times.
@@ -139,7 +142,7 @@ class FittedMembers(MakeMembers):
             run.products.discard(member_name(i))  # of a run that was stopped before the labels, or damaged
             write_model(clusterer, run.products.path(member_name(i)))
         held, _ = run.products.rows(f"{member_name(i)}-labels", labels)
-        return Member(held, clusterer if hasattr(clusterer, "predict") else None, warned)
+        return Member(clusterer if hasattr(clusterer, "predict") else None, warned), held
 
     def cost(self, sizes: Sizes) -> Cost:
         """M times a fit: of its own stages, which may hold products meanwhile, or on all rows in memory."""

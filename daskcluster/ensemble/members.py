@@ -37,19 +37,16 @@ logger = logging.getLogger("daskcluster")
 
 @dataclass(frozen=True)
 class Member:
-    """One base clustering.
+    """What made one base clustering.
 
     Attributes
     ----------
-    labels : dask array (n,) int
-        Held; -1 for rows without a label.
     model : SpectralModel or estimator or None
         What labels new rows; None if nothing does.
     warned : sequence of warnings.WarningMessage
         What the clusterer had to say.
     """
 
-    labels: da.Array
     model: Any
     warned: Sequence[warnings.WarningMessage] = ()
 
@@ -61,6 +58,8 @@ class Members:
     Attributes
     ----------
     members : list of Member
+    held : list of dask array (n,) or (n, m_i) int
+        Their labels, side by side; -1 for rows without a label.
     k_range : pair of int, or None
         From which their numbers of clusters were drawn; None for a clusterer without such a number.
     numbers : list of int or None
@@ -68,6 +67,7 @@ class Members:
     """
 
     members: list[Member]
+    held: list[da.Array]
     k_range: tuple[int, int] | None
     numbers: list[Any]
     seeds: list[int]
@@ -75,9 +75,9 @@ class Members:
     @property
     def labels(self) -> Rows:
         """The base clusterings (n, m) in row blocks."""
-        dtype = np.result_type(*(member.labels.dtype for member in self.members))
-        labels = da.stack([member.labels.astype(dtype) for member in self.members], axis=1)
-        return check_rows(labels.rechunk({1: -1}), "label", LABEL_DTYPE)
+        dtype = np.result_type(*(labels.dtype for labels in self.held))
+        columns = [labels.astype(dtype).reshape(len(labels), -1) for labels in self.held]
+        return check_rows(da.concatenate(columns, axis=1).rechunk({1: -1}), "label", LABEL_DTYPE)
 
     def repeat_warnings(self) -> None:
         """Say once what base clusterers said, each about itself: the first of them, and how many did."""
@@ -131,9 +131,13 @@ class MakeMembers(Stage):
             return int(self.k_range[0]), int(self.k_range[1])
         return self.n_clusters, max(self.n_clusters, min(int(np.sqrt(n_seen)), MOST_NUMBER))
 
+    def _allowed(self, asked: tuple[int, int], n_seen: int) -> tuple[int, int]:
+        """The range that so many rows allow."""
+        return drawn_range(asked, self.n_clusters, n_seen)
+
     def _most_clusters(self, n_seen: int) -> int:
         asked = self._asked(n_seen)
-        return MOST_NUMBER if asked is None else asked[1]
+        return MOST_NUMBER if asked is None else self._allowed(asked, n_seen)[1]
 
     def _drawn(self, n_seen: int, n_labelled: int, seed: int) -> tuple[tuple[int, int] | None, list[Any], list[int]]:
         """Range, numbers of clusters, and root seeds, for base clusterings that see so many rows."""
@@ -143,7 +147,9 @@ class MakeMembers(Stage):
         asked, seeds = self._asked(n_seen), member_seeds(seed, m)
         if asked is None:
             return None, [None] * m, seeds
-        k_range = drawn_range(asked, self.n_clusters, n_seen)
+        k_range = self._allowed(asked, n_seen)
+        if k_range != asked:
+            logger.info("k_range %s is more than %d rows allow: %s is used", asked, n_seen, k_range)
         return k_range, draw_numbers(k_range, m, seed), seeds
 
 
@@ -166,8 +172,6 @@ def drawn_range(k_range: tuple[int, int], n_clusters: int, n_valid: int) -> tupl
     low, high = k_range
     if high > most:
         low, high = max(min(low, n_clusters), low * most // high), most
-    if (low, high) != tuple(k_range):
-        logger.info("k_range %s is more than %d rows allow: %s is used", tuple(k_range), n_valid, (low, high))
     return low, high
 
 
@@ -192,9 +196,10 @@ def label_dtype(n_clusters: int) -> np.dtype[Any]:
     return np.result_type(np.int8, np.min_scalar_type(-max(n_clusters, 1)))
 
 
-def like_labels(rows: Rows, n_clusters: int) -> da.Array:
-    """An array of the form that held labels have."""
-    return da.zeros((rows.n_samples,), chunks=(rows.blocks.chunks[0],), dtype=label_dtype(n_clusters))
+def like_labels(rows: Rows, n_clusters: int, n_columns: int | None = None) -> da.Array:
+    """An array of the form that held labels have: (n,), or some columns of them."""
+    shape: tuple[int, ...] = (rows.n_samples,) if n_columns is None else (rows.n_samples, n_columns)
+    return da.zeros(shape, chunks=(rows.blocks.chunks[0], *shape[1:]), dtype=label_dtype(n_clusters))
 
 
 def takes(clusterer: Any, name: str) -> bool:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.lloyd import sqdist_to_centers
-from ..pipeline.cut import LiftedRows, transfer_cut
+from ..pipeline.cut import transfer_cut
 from ..pipeline.kmeans import center_starts, sample_size
+from ..pipeline.lift import LiftedRows
 from ..pipeline.lloyd import lloyd_in_memory, lloyd_over_blocks
 from ..pipeline.rows import scatter_rows
 from ..runtime.execution import FAN_IN, beside, compute

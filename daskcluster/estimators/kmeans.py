@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from ..io.inputs import Rows, check_column
 from ..kernels.lloyd import sqdist_to_centers
-from ..pipeline.discretize import assign_block, assign_labels, warn_fewer
+from ..pipeline.discretize import assign_labels, warn_fewer
 from ..pipeline.kmeans import INITS, LloydPasses, Starts, sample_size
+from ..pipeline.lloyd import nearest_centers
 from ..pipeline.outputs import Label
 from ..pipeline.rows import PreparedRows, RowForm, scatter_rows
 from ..pipeline.scan import Scan
@@ -189,7 +190,9 @@ class KMeans(RowClusterer):
         return len(self.cluster_centers_)
 
     def _block_function(self, what: str, dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:
-        return (assign_block if what == "labels" else distance_block), self._assignment
+        if what == "labels":
+            return nearest_centers(**self._assignment).labels, {}
+        return distance_block, self._assignment
 
     def transform(self, X: ArrayInput) -> Any:
         """Distances to the cluster centres.

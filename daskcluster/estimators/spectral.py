@@ -67,13 +67,18 @@ class SpectralClusterer(RowClusterer):
     n_init: int
     max_iter: int
 
+    @property
+    def _affinity(self) -> str:
+        """Kind of the affinities between rows and representatives."""
+        return "gaussian"
+
     def _stages(self) -> SpectralStages:
         raise NotImplementedError
 
     def _common_stages(self) -> tuple[Represent, Link, Label]:
         """The stages that follow from the parameters which all spectral estimators have; the first is checked."""
         represent = Represent(self.n_representatives, self.selection, self.candidate_factor, self.max_iter).checked()
-        link = Link(self.n_neighbors, self.neighbors, self.neighbor_factor, self.n_clusters)
+        link = Link(self.n_neighbors, self.neighbors, self.neighbor_factor, self.n_clusters, self._affinity)
         return represent, link, Label(task_row_bytes=8 * self.n_clusters)
 
     def _fit(self, X: ArrayInput, *given: Any, beside: dict[str, Any] | None = None) -> Self:
@@ -98,6 +103,7 @@ class SpectralClusterer(RowClusterer):
                     form=found.form,
                     seed=run.seed,
                     n_iter=centers.n_iter,
+                    affinity=linked.affinity,
                 )
             )
             lazy = assign_labels(linked.nearest, self._model.points, self.cluster_centers_)
@@ -136,11 +142,12 @@ class SpectralClusterer(RowClusterer):
             form=RowForm(self._shift, self._scale, self.metric == "cosine"),
             seed=self._seed,
             n_iter=self.n_iter_,
+            affinity=self._affinity,
         )
 
     def _sizes(self, sizes: Sizes) -> Sizes:
         p = min(self.n_representatives, sizes.n_samples)
-        n_neighbors = self._stages().link.width(p, sizes.n_samples)
+        n_neighbors = self._stages().link.held(p, sizes.n_samples)
         return sizes.with_graph(p, n_neighbors, 8 * n_neighbors)
 
     @property

@@ -38,6 +38,10 @@ class USPEC(SpectralClusterer):
         p' / p of the hybrid selection.
     neighbor_factor : int
         K' / K of the approximate search; enlarged when a check on sampled rows finds too low a recall.
+    affinity : {"gaussian", "adaptive", "tapered"}
+        Affinity of a row and its K nearest representatives: the paper's Gaussian of their mean distance; adaptive
+        weights without a parameter, which fall with the squared distance to 0 at neighbor K + 1; or a Gaussian that
+        falls to 0 there.
     metric : {"euclidean", "cosine"}
         With "cosine" rows count by their direction, and the distance is 1 - cos.
     n_init : int
@@ -111,6 +115,7 @@ class USPEC(SpectralClusterer):
         neighbors: str = "approximate",
         candidate_factor: int = 10,
         neighbor_factor: int = 10,
+        affinity: str = "gaussian",
         metric: str = "euclidean",
         n_init: int = 3,
         max_iter: int = 100,
@@ -126,6 +131,7 @@ class USPEC(SpectralClusterer):
         self.neighbors = neighbors
         self.candidate_factor = candidate_factor
         self.neighbor_factor = neighbor_factor
+        self.affinity = affinity
         self.metric = metric
         self.n_init = n_init
         self.max_iter = max_iter
@@ -133,6 +139,10 @@ class USPEC(SpectralClusterer):
         self.random_state = random_state
         self.storage = storage
         self.verbose = verbose
+
+    @property
+    def _affinity(self) -> str:
+        return self.affinity
 
     def _stages(self) -> SpectralStages:
         represent, link, label = self._common_stages()

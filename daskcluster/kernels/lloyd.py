@@ -14,6 +14,7 @@ from .jit import jit, jit_fast
 __all__ = [
     "accumulate_rows",
     "assign_rows",
+    "byte_order",
     "closest_sqdist",
     "nearest_center",
     "plus_plus_rows",
@@ -83,6 +84,13 @@ def nearest_center(points, centers):
     return labels
 
 
+def byte_order(centers: NDArray[np.floating]) -> NDArray[np.int32]:
+    """Order of some rows (k, q) by their bytes: the same rows in the same order, however they stood before."""
+    centers = np.ascontiguousarray(centers)
+    rows = centers.view(f"V{centers.itemsize * centers.shape[1]}").ravel()
+    return np.argsort(rows, kind="stable").astype(np.int32)
+
+
 def assign_rows(points: NDArray[np.floating], centers: NDArray[np.floating]) -> NDArray[np.int32]:
     """Nearest centre of each row of a block; of equally near ones the same one for any order of the centres.
 
@@ -103,9 +111,8 @@ def assign_rows(points: NDArray[np.floating], centers: NDArray[np.floating]) -> 
     n_centers, n_features = centers.shape
     # The first of equally near centres wins; so that it is the same one however the clusters are numbered, the centres
     # stand in the order of their bytes here.
-    centers = np.ascontiguousarray(centers)
-    order = np.argsort(centers.view(f"V{centers.itemsize * n_features}").ravel(), kind="stable").astype(np.int32)
-    centers = centers[order]
+    order = byte_order(centers)
+    centers = np.ascontiguousarray(centers[order])
     if n_features < PRODUCT_FEATURES or n_centers < PRODUCT_CENTERS:
         return order[nearest_center(points, centers.astype(points.dtype))]
     origin = centers.mean(axis=0)  # distances do not change, and the expanded formula loses less

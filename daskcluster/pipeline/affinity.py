@@ -9,10 +9,23 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.affinity import gaussian_weights, sum_distances
-from .bipartite import BipartiteGraph, unpack_edges
+from ..kernels.affinity import TINY, gaussian_weights, sum_distances, taper_weights
+from .bipartite import BipartiteGraph, EdgesOf, unpack_edges
 
-__all__ = ["distance_sum", "gaussian_affinity", "gaussian_edges", "mean_distance"]
+__all__ = [
+    "AFFINITIES",
+    "adaptive_edges",
+    "affinity_graph",
+    "distance_sum",
+    "edges_by",
+    "gaussian_edges",
+    "mean_distance",
+    "n_held",
+    "tapered_edges",
+]
+
+#: Names of the affinities of rows and their nearest representatives, see `affinity_graph`.
+AFFINITIES = ("gaussian", "adaptive", "tapered")
 
 
 def distance_sum(edges: NDArray[np.int32]) -> dict[str, Any]:
@@ -32,21 +45,55 @@ def gaussian_edges(block: NDArray[np.int32], bandwidth: float) -> tuple[NDArray[
     return indices, gaussian_weights(distances, bandwidth)
 
 
-def gaussian_affinity(nearest: da.Array, bandwidth: float, representatives: NDArray[np.float64]) -> BipartiteGraph:
-    """Bipartite graph with affinities exp(-distance**2 / (2 sigma**2)), eq. (5) and (6) of uspec_usenc_2019.
+def adaptive_edges(block: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Packed distances (n, K + 1) of a block -> right vertices and adaptive affinities (n, K)."""
+    indices, distances = unpack_edges(block)
+    return np.ascontiguousarray(indices[:, :-1]), taper_weights(distances, True)
+
+
+def tapered_edges(block: NDArray[np.int32], bandwidth: float) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Packed distances (n, K + 1) of a block -> right vertices and tapered Gaussian affinities (n, K)."""
+    indices, distances = unpack_edges(block)
+    weights = taper_weights(distances, False) * gaussian_weights(distances[:, :-1], bandwidth)
+    return np.ascontiguousarray(indices[:, :-1]), np.maximum(weights, TINY, out=weights)
+
+
+def n_held(n_neighbors: int, n_representatives: int, affinity: str) -> int:
+    """Neighbors that are found of each row: K, or one more, where there is one, by which the others are measured."""
+    return min(n_neighbors + (affinity != "gaussian"), n_representatives)
+
+
+def edges_by(affinity: str, bandwidth: float, n_columns: int) -> EdgesOf:
+    """Function of packed distances, of so many columns, that gives right vertices and affinities of this kind.
+
+    Without a neighbor to spare (K = p = 1) every affinity is Gaussian.
+    """
+    if affinity == "gaussian" or n_columns <= 2:
+        return partial(gaussian_edges, bandwidth=bandwidth)
+    return adaptive_edges if affinity == "adaptive" else partial(tapered_edges, bandwidth=bandwidth)
+
+
+def affinity_graph(
+    nearest: da.Array, bandwidth: float, representatives: NDArray[np.float64], affinity: str = "gaussian"
+) -> BipartiteGraph:
+    """Bipartite graph of rows and representatives, with affinities of their distances.
 
     Parameters
     ----------
-    nearest : dask array (n, 2 K) int32
-        Packed edges with distances, see `nearest_representatives`.
+    nearest : dask array (n, 2 K') int32
+        Packed edges with distances, see `nearest_representatives`; K' as `n_held` says.
     bandwidth : float
         sigma in the units of these distances.
     representatives : (p, d) float64
         Prepared.
+    affinity : {"gaussian", "adaptive", "tapered"}
 
     Notes
     -----
-    The affinities are not stored: K exponentials cost less than reading K numbers.
+    "gaussian": exp(-d**2 / (2 sigma**2)), eq. (5) and (6) of uspec_usenc_2019. "adaptive": the normalized
+    `taper_weights`, which have no parameter. "tapered": the Gaussian times 1 - d**2 / d_{K+1}**2, so that it falls to 0
+    at neighbor K + 1 instead of breaking off at neighbor K. The affinities are not stored: K exponentials cost less
+    than reading K numbers.
     """
-    edges_of = partial(gaussian_edges, bandwidth=bandwidth)
+    edges_of = edges_by(affinity, bandwidth, nearest.shape[1])
     return BipartiteGraph(nearest, edges_of, len(representatives), representatives)

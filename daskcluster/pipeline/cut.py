@@ -10,17 +10,16 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.cut import lift_rows, small_graph
-from ..kernels.neighbors import PAD_COLUMNS
+from ..kernels.cut import small_graph
 from ..linalg import largest_eigenpairs
 from ..runtime.execution import FAN_IN, compute, map_rows, reduce_blocks, tiles
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.stages import Run, Stage
 from .bipartite import BipartiteGraph, EdgesOf
+from .lift import LiftedRows, embed_block
 from .parts import LEAST_LINK, joining_edges, parts_of, without_specks
-from .rows import scatter_rows
 
-__all__ = ["Cut", "LiftedRows", "TransferCut", "cut_small_graph", "lift_embedding", "small_affinity", "transfer_cut"]
+__all__ = ["Cut", "TransferCut", "cut_small_graph", "lift_embedding", "small_affinity", "transfer_cut"]
 
 #: Components whose eigenvalue 1 - lambda of the small graph is below this carry nothing but rounding.
 LEAST_EIGENVALUE = 1e-12
@@ -147,9 +146,16 @@ def small_affinity(graph: BipartiteGraph) -> da.Array:
 
 
 def cut_small_graph(
-    packed: dict[str, Any], n_components: int, points: NDArray[np.float64] | None = None
+    packed: dict[str, Any],
+    n_components: int,
+    points: NDArray[np.float64] | None = None,
+    n_clusters: int | None = None,
 ) -> TransferCut:
-    """The eigenproblem of `transfer_cut`, from the value of `small_affinity` and the right vertices' places."""
+    """The eigenproblem of `transfer_cut`, from the value of `small_affinity` and the right vertices' places.
+
+    `n_clusters` are those of which the graph has too many parts, if not as many as `n_components`.
+    """
+    n_clusters = n_components if n_clusters is None else n_clusters
     small = _unpacked([packed])
     small += np.triu(small, 1).T
     degrees = small.sum(axis=1)
@@ -157,12 +163,12 @@ def cut_small_graph(
     roots = np.sqrt(degrees[linked])
     symmetric = small[np.ix_(linked, linked)] / roots[:, None] / roots
     parts = parts_of(symmetric > LEAST_LINK)
-    large = without_specks(parts, degrees[linked], n_components)
+    large = without_specks(parts, degrees[linked], n_clusters)
     if not large.all():
         linked, roots, symmetric = linked[large], roots[large], symmetric[np.ix_(large, large)]
         parts = np.unique(parts[large], return_inverse=True)[1].astype(np.int32)
     if points is not None:
-        _join_parts(symmetric, roots, joining_edges(parts, points[linked], n_components))
+        _join_parts(symmetric, roots, joining_edges(parts, points[linked], n_clusters))
     values, vectors = largest_eigenpairs(symmetric, min(n_components, len(linked)))
     kept = values > LEAST_EIGENVALUE
     kept[0] = True
@@ -185,33 +191,6 @@ def _join_parts(symmetric: NDArray[np.float64], roots: NDArray[np.float64], edge
     symmetric /= roots[:, None] * roots
 
 
-class LiftedRows:
-    """Held block -> embedding of its rows with edges, and their numbers; a picklable callable.
-
-    Parameters
-    ----------
-    edges_of : callable
-    vectors : (p, q) float64
-    """
-
-    def __init__(self, edges_of: EdgesOf, vectors: NDArray[np.float64]) -> None:
-        self.edges_of = edges_of
-        self.n_components = vectors.shape[1]
-        padding = -self.n_components % PAD_COLUMNS
-        self.vectors = np.pad(vectors.astype(np.float32), ((0, 0), (0, padding)))
-        self.linked = vectors.any(axis=1)
-
-    def __call__(self, block: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.intp] | None]:
-        """Embed a block."""
-        indices, weights = self.edges_of(block)
-        there = (indices >= 0).any(axis=1)
-        rows = None
-        if not there.all():
-            rows = np.flatnonzero(there)
-            indices, weights = indices[rows], weights[rows]
-        return lift_rows(indices, weights, self.vectors, self.linked, self.n_components), rows
-
-
 def lift_embedding(graph: BipartiteGraph, cut: TransferCut) -> da.Array:
     """Embedding of the rows, lazy (n, q) float32; NaN for rows without edges.
 
@@ -224,8 +203,3 @@ def lift_embedding(graph: BipartiteGraph, cut: TransferCut) -> da.Array:
     return map_rows(
         embed_block, graph.held, name="dc-lift", columns=cut.vectors.shape[1], dtype=np.float32, points=points
     )
-
-
-def embed_block(block: NDArray[Any], points: LiftedRows) -> NDArray[np.float32]:
-    """Embedding of every row of a held block; NaN for rows without edges."""
-    return scatter_rows(*points(block), len(block), np.nan)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FewerClustersWarning, warn_user
-from ..kernels.lloyd import assign_rows
 from ..runtime.execution import FAN_IN, map_rows
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import stream
@@ -19,10 +18,9 @@ from ..runtime.stages import Run, Stage
 from ..runtime.threads import one_blas_thread
 from ..validation import check_integer
 from .kmeans import center_starts, sample_size
-from .lloyd import Centers, Points, best_of_starts, lloyd_over_blocks
-from .rows import scatter_rows
+from .lloyd import Centers, Points, best_of_starts, lloyd_over_blocks, nearest_centers
 
-__all__ = ["DISCRETIZE_TOL", "Discretize", "assign_block", "assign_labels", "discretize", "warn_fewer"]
+__all__ = ["DISCRETIZE_TOL", "Discretize", "assign_labels", "discretize", "warn_fewer"]
 
 #: Lloyd passes over all rows stop when the centres move by less, squared and summed, relative to the rows' variance.
 #: The centres come converged from the sample; what is left is less than the sample's own noise.
@@ -128,13 +126,8 @@ def discretize(
 
 def assign_labels(held: da.Array, points: Points, centers: NDArray[np.float64]) -> da.Array:
     """Label of every row, lazy (n,) int32: its nearest centre, -1 for rows that are missing."""
-    return map_rows(assign_block, held, name="dc-assign", columns=None, dtype=np.int32, points=points, centers=centers)
-
-
-def assign_block(block: NDArray[Any], points: Points, centers: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Labels of a held block."""
-    values, rows = points(block)
-    return scatter_rows(assign_rows(values, centers), rows, len(block), -1)
+    nearest = nearest_centers(points, centers)
+    return map_rows(nearest.labels, held, name="dc-assign", columns=None, dtype=np.int32)
 
 
 def warn_fewer(estimator: Any, n_found: int, n_clusters: int) -> None:

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from ..kernels.lloyd import accumulate_rows, assign_rows, weighted_sqdist
 from ..runtime.execution import add_parts, compute, map_to_objects, reduce_blocks, tiles
 from ..runtime.threads import one_blas_thread
+from .rows import scatter_rows
 
 __all__ = [
     "NO_WEIGHTS",
     "Centers",
+    "NearestCenters",
     "Points",
     "best_of_starts",
     "distinct_rows",
@@ -30,6 +32,7 @@ __all__ = [
     "lloyd_block",
     "lloyd_in_memory",
     "lloyd_over_blocks",
+    "nearest_centers",
     "weights_of",
 ]
 
@@ -39,6 +42,33 @@ LEAST_UNITS = 8
 
 #: Held block -> (points (n', q), number of the rows in the block (n',) or None when all rows take part).
 Points = Callable[[NDArray[Any]], tuple[NDArray[np.floating], NDArray[np.intp] | None]]
+
+
+@dataclass(frozen=True)
+class NearestCenters:
+    """Held block -> labels of its rows, by the nearest of some centres (k, q).
+
+    Points that have a method `nearest_centers` know a way of their own, with the same two methods.
+    """
+
+    points: Points
+    centers: NDArray[np.float64]
+
+    def labels(self, block: NDArray[Any]) -> NDArray[np.int32]:
+        """Labels of every row (n,), -1 for rows that do not take part."""
+        _, rows, labels = self.assign(block)
+        return scatter_rows(labels, rows, len(block), -1)
+
+    def assign(self, block: NDArray[Any]) -> tuple[NDArray[np.floating], NDArray[np.intp] | None, NDArray[np.int32]]:
+        """Points of the rows that take part, their numbers, and their labels."""
+        values, rows = self.points(block)
+        return values, rows, assign_rows(values, self.centers)
+
+
+def nearest_centers(points: Points, centers: NDArray[np.float64]) -> Any:
+    """`NearestCenters`, or the points' own way."""
+    own = getattr(points, "nearest_centers", None)
+    return NearestCenters(points, centers) if own is None else own(centers)
 
 
 @dataclass(frozen=True)
@@ -73,7 +103,8 @@ def _pass(
 ) -> tuple[dict[str, Any], NDArray[np.int32]]:
     """One Lloyd pass over points in memory: the sums, and the labels."""
     found = _empty_pass(centers)
-    labels = _add_rows(found, points, None, len(points), weights, centers)
+    labels = assign_rows(points, centers)
+    _add_rows(found, points, labels, None, len(points), weights, centers)
     return found, labels
 
 
@@ -91,19 +122,18 @@ def _empty_pass(centers: NDArray[np.float64]) -> dict[str, Any]:
 def _add_rows(
     found: dict[str, Any],
     points: NDArray[np.floating],
+    labels: NDArray[np.int32],
     rows: NDArray[np.intp] | None,
     n_rows: int,
     weights: NDArray[np.float64],
     centers: NDArray[np.float64],
-) -> NDArray[np.int32]:
-    """Add points to the sums of a pass, in row order; `rows` are their numbers among `n_rows` rows. Labels."""
-    labels = assign_rows(points, centers)
+) -> None:
+    """Add labelled points to the sums of a pass, in row order; `rows` are their numbers among `n_rows` rows."""
     first = np.full(len(centers), len(points), np.int64)
     found["inertia"] += accumulate_rows(points, weights, labels, centers, found["sums"], found["masses"], first)
     new = (found["first"] < 0) & (first < len(points))
     found["first"][new] = found["rows"] + (first[new] if rows is None else rows[first[new]])
     found["rows"] += n_rows
-    return labels
 
 
 def _moved(centers: NDArray[np.float64], found: dict[str, Any], unit_length: bool) -> NDArray[np.float64]:
@@ -359,11 +389,11 @@ def lloyd_block(
     weights: NDArray[np.float64] | None = None,
 ) -> dict[str, Any]:
     """The sums of a Lloyd pass over a held block."""
-    found = _empty_pass(centers)
+    found, nearest = _empty_pass(centers), nearest_centers(points, centers)
     for tile in tiles(len(block)):
-        values, rows = points(block[tile])
+        values, rows, labels = nearest.assign(block[tile])
         weighted = NO_WEIGHTS if weights is None else weights_of(weights[tile], rows)
-        _add_rows(found, values, rows, tile.stop - tile.start, weighted, centers)
+        _add_rows(found, values, labels, rows, tile.stop - tile.start, weighted, centers)
     return found
 
 

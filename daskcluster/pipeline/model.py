@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,13 +11,12 @@ import dask
 import numpy as np
 from numpy.typing import NDArray
 
-from .affinity import gaussian_edges
-from .cut import LiftedRows, embed_block
-from .discretize import assign_block
+from .affinity import edges_by, n_held
+from .lift import LiftedLabels, LiftedRows, embed_block
 from .neighbors import RepresentativeIndex, index_representatives, nearest_block
 from .rows import RowForm
 
-__all__ = ["SpectralModel"]
+__all__ = ["SpectralModel", "labels_function"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class SpectralModel:
         Root seed.
     n_iter : int
         Passes of the discretisation.
+    affinity : str
+        See `affinity_graph`.
     """
 
     representatives: NDArray[np.float64]
@@ -54,37 +56,68 @@ class SpectralModel:
     form: RowForm
     seed: int
     n_iter: int = 0
+    affinity: str = "gaussian"
 
     @property
     def points(self) -> LiftedRows:
         """Block of packed edges with distances -> embedding."""
-        return LiftedRows(partial(gaussian_edges, bandwidth=self.bandwidth), self.vectors)
+        return LiftedRows(edges_by(self.affinity, self.bandwidth, 2 * self.n_held), self.vectors)
+
+    @property
+    def n_held(self) -> int:
+        """Neighbors that are found of each row."""
+        return n_held(self.n_neighbors, len(self.representatives), self.affinity)
+
+    def shares_graph(self, other: SpectralModel) -> bool:
+        """Whether two models link rows in the same way, and one's embedding is the first columns of the other's."""
+        q = min(self.vectors.shape[1], other.vectors.shape[1])
+        mine, others = (
+            (
+                (model.neighborhood, model.n_neighbors, model.bandwidth, model.seed, model.affinity),
+                (model.form.scale, model.form.unit_length),
+                (model.representatives, model.form.shift, model.vectors[:, :q]),
+            )
+            for model in (self, other)
+        )
+        equal = (
+            one is another or np.array_equal(one, another) for one, another in zip(mine[2], others[2], strict=True)
+        )
+        return mine[:2] == others[:2] and all(equal)
 
     def block_function(self, what: str, dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:
         """Function of a raw block of a dtype that gives its "labels" or "points", and its other arguments."""
+        points = self.points
+        if what == "labels":
+            return self._function(points.nearest_centers(self.centers).labels, dtype)
+        return self._function(partial(embed_block, points=points), dtype)
+
+    def _function(self, outcome: Any, dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:
         index = index_representatives(
             self.representatives,
             self.form,
             dtype,
-            self.n_neighbors,
+            self.n_held,
             neighborhood=self.neighborhood,
             seed=self.seed,
         )
         return new_rows_block, {
             "index": dask.delayed(index, pure=True, traverse=False),
-            "n_neighbors": self.n_neighbors,
-            "points": self.points,
-            "centers": self.centers if what == "labels" else None,
+            "n_neighbors": self.n_held,
+            "outcome": outcome,
         }
+
+
+def labels_function(models: list[SpectralModel], dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:
+    """Function of a raw block that gives its labels (n, m) by models that share a graph, and its other arguments."""
+    widest = max(models, key=lambda model: model.vectors.shape[1])
+    return widest._function(LiftedLabels(widest.points, [model.centers for model in models]), dtype)
 
 
 def new_rows_block(
     block: NDArray[Any],
     index: RepresentativeIndex,
     n_neighbors: int,
-    points: LiftedRows,
-    centers: NDArray[np.float64] | None,
+    outcome: Callable[[NDArray[np.int32]], NDArray[Any]],
 ) -> NDArray[Any]:
-    """Stages 2 to 5 on a raw block: labels, or without `centers` the embedding."""
-    edges = nearest_block(block, index, n_neighbors)
-    return embed_block(edges, points) if centers is None else assign_block(edges, points, centers)
+    """Stage 2 on a raw block, and then a function of its edges."""
+    return outcome(nearest_block(block, index, n_neighbors))

@@ -31,7 +31,7 @@ from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..runtime.threads import one_blas_thread
 from ..validation import check_integer, check_option
-from .affinity import distance_sum, gaussian_affinity, mean_distance
+from .affinity import AFFINITIES, affinity_graph, distance_sum, mean_distance, n_held
 from .bipartite import BipartiteGraph, pack_edges
 from .kmeans import center_starts
 from .lloyd import lloyd_in_memory
@@ -75,10 +75,11 @@ class Linked:
         K' of the search; p - 1 for an exact one.
     n_neighbors : int
         K, at most p.
-    nearest : dask array (n, 2 K) int32
-        Held packed edges with distances.
+    nearest : dask array (n, 2 K') int32
+        Held packed edges with distances; K' = K, or K + 1 where the affinity asks for it.
     bandwidth : float
         sigma, between prepared rows.
+    affinity : str
     """
 
     index: RepresentativeIndex
@@ -86,15 +87,16 @@ class Linked:
     n_neighbors: int
     nearest: da.Array
     bandwidth: float
+    affinity: str
 
     @property
     def graph(self) -> BipartiteGraph:
-        """The bipartite graph with Gaussian affinities."""
-        return gaussian_affinity(self.nearest, self.bandwidth, self.index.points)
+        """The bipartite graph with affinities."""
+        return affinity_graph(self.nearest, self.bandwidth, self.index.points, self.affinity)
 
     def edges_of(self, sample: NDArray[Any]) -> NDArray[np.int32]:
         """Packed edges of raw rows in memory."""
-        return nearest_block(sample, self.index, self.n_neighbors)
+        return nearest_block(sample, self.index, self.nearest.shape[1] // 2)
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,8 @@ class Link(Stage):
         K' / K of the approximate search.
     n_clusters : int
         Where rows are few, K follows from it; see `width`.
+    affinity : {"gaussian", "adaptive", "tapered"}
+        See `affinity_graph`.
     """
 
     title = "nearest representatives"
@@ -117,20 +121,22 @@ class Link(Stage):
     neighbors: str
     neighbor_factor: int
     n_clusters: int
+    affinity: str = "gaussian"
 
     def check(self) -> None:
         """Refuse counts below 1 and an unknown search."""
         check_integer("n_neighbors", self.n_neighbors, 1)
         check_option("neighbors", self.neighbors, NEIGHBORS)
         check_integer("neighbor_factor", self.neighbor_factor, 1)
+        check_option("affinity", self.affinity, AFFINITIES)
 
     def __call__(self, run: Run, representatives: NDArray[np.float64], found: RowScan) -> Linked:
         """Link the rows to representatives (p, d)."""
-        n_neighbors = self.width(len(representatives), found.n_valid)
+        n_rows, p = found.n_valid, len(representatives)
         index, neighborhood = self.search(representatives, found, found.sample, run.seed)
-        lazy = nearest_representatives(run.rows, index, n_neighbors)
+        lazy = nearest_representatives(run.rows, index, self.held(p, n_rows))
         nearest, sums = run.products.rows("nearest", lazy, distance_sum)
-        return Linked(index, neighborhood, n_neighbors, nearest, mean_distance(sums))
+        return Linked(index, neighborhood, self.width(p, n_rows), nearest, mean_distance(sums), self.affinity)
 
     def width(self, n_representatives: int, n_rows: int) -> int:
         """K that is used, for so many representatives and rows.
@@ -144,6 +150,10 @@ class Link(Stage):
         wanted = max(self.n_neighbors, FEW_NEIGHBORS) if few else self.n_neighbors
         return min(wanted, n_representatives, max(2, n_rows // self.n_clusters))
 
+    def held(self, n_representatives: int, n_rows: int) -> int:
+        """Neighbors that are found of each row, see `n_held`."""
+        return n_held(self.width(n_representatives, n_rows), n_representatives, self.affinity)
+
     def search(
         self, representatives: NDArray[np.float64], found: RowScan, sample: NDArray[Any], seed: int
     ) -> tuple[RepresentativeIndex, int]:
@@ -152,7 +162,7 @@ class Link(Stage):
             representatives,
             found.form,
             sample,
-            self.width(len(representatives), found.n_valid),
+            self.held(len(representatives), found.n_valid),
             neighbors=self.neighbors,
             neighbor_factor=self.neighbor_factor,
             seed=seed,
@@ -166,7 +176,7 @@ class Link(Stage):
         return 3 * p * d * 8 + p * (8 * neighborhood + min(coordinates, MOST_COORDINATE_BYTES // max(1, p)))
 
     def cost(self, sizes: Sizes) -> Cost:
-        """One pass over the input, which leaves 8 K bytes a row; the index, while it is chosen two of them."""
+        """One pass over the input, which leaves 8 K' bytes a row; the index, while it is chosen two of them."""
         n_neighbors, index = sizes.n_edges, self.index_bytes(sizes)
         tile = sizes.tile_rows * (sizes.prepared_bytes + 24 * n_neighbors)
         edges = 8 * n_neighbors * sizes.n_samples

@@ -66,6 +66,7 @@ def test_fit_passes_every_option_on(stores, tmp_path, monkeypatch):
         "--neighbor-search": ("neighbors", "exact"),
         "--candidate-factor": ("candidate_factor", 5),
         "--neighbor-factor": ("neighbor_factor", 6),
+        "--affinity": ("affinity", "adaptive"),
         "--metric": ("metric", "cosine"),
         "--n-init": ("n_init", 2),
         "--max-iter": ("max_iter", 7),

@@ -14,7 +14,7 @@ from daskcluster.constraints.cut import constrained_cut, largest_of_pencil
 from daskcluster.constraints.laplacian import project_constraints
 from daskcluster.io.inputs import check_rows
 from daskcluster.pipeline.bipartite import BipartiteGraph, pack_edges, unpack_edges
-from daskcluster.pipeline.cut import LiftedRows
+from daskcluster.pipeline.lift import LiftedRows
 from tests.reference import fast_csc
 
 N, P, K = 60, 12, 3

@@ -26,6 +26,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import daskcluster as dc
 from daskcluster.ensemble import fitted_members, learned, spectral_members
+from daskcluster.pipeline import neighbors
 from daskcluster.runtime.products import Products
 from tests.reference import ensemble as reference
 
@@ -66,7 +67,8 @@ def test_the_pinned_signature():
     parameters = inspect.signature(dc.USENC).parameters
     found = {name: parameter.default for name, parameter in parameters.items()}
     spectral = {name: parameter.default for name, parameter in inspect.signature(dc.USPEC).parameters.items()}
-    assert found == {"n_clusters": 8, "n_base_clusterings": 20, "k_range": (20, 60)} | spectral
+    own = {"n_clusters": 8, "n_base_clusterings": 20, "n_graphs": 4, "k_range": (20, 60)}
+    assert found == own | spectral | {"affinity": "tapered"}
     for cls in (dc.USENC, dc.Ensemble):
         kinds = [parameter.kind for parameter in inspect.signature(cls).parameters.values()]
         assert kinds[0] is inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -87,9 +89,12 @@ def test_nonlinear_clusters_are_found(name, k):
 
 def test_the_ensemble_is_better_than_its_members():
     digits = load_digits()
-    model = dc.USENC(10, random_state=0).fit(digits.data)
-    single = np.mean([nmi(digits.target, dc.USPEC(10, random_state=s).fit_predict(digits.data)) for s in range(3)])
-    assert nmi(digits.target, model.labels_) > max(0.88, single - 0.01)
+    models = [dc.USENC(10, random_state=seed).fit(digits.data) for seed in range(3)]
+    model = models[0]
+    p = len(model.estimators_[0].representatives_)
+    single = [dc.USPEC(10, n_representatives=p, random_state=s).fit_predict(digits.data) for s in range(3)]
+    score = np.mean([nmi(digits.target, other.labels_) for other in models])
+    assert score > max(0.87, np.mean([nmi(digits.target, labels) for labels in single]) + 0.02)
     assert len(model.estimators_) == len(model.base_n_clusters_) == 20
     assert model.base_labels_.shape == (1797, 20)
     expected = reference.agreement(model.base_labels_[::10], model.labels_[::10])
@@ -112,10 +117,10 @@ def test_attributes(make):
 
 
 def test_usenc_is_an_ensemble():
-    model = usenc().fit(BLOBS)
+    model = usenc(n_graphs=5).fit(BLOBS)  # the paper's scheme: a graph each
     twin = dc.Ensemble(
         3,
-        base=dc.USPEC(n_representatives=60),
+        base=dc.USPEC(n_representatives=60, affinity="tapered"),
         consensus=dc.BipartiteCut(n_init=3),
         k_range=(20, 60),
         n_base_clusterings=5,
@@ -125,11 +130,52 @@ def test_usenc_is_an_ensemble():
     np.testing.assert_array_equal(twin.labels_, model.labels_)
 
 
-def test_base_clusterings_are_models_of_their_own():
-    model = usenc().fit(BLOBS)
+@pytest.mark.parametrize(("n_graphs", "n_made"), [(1, 1), (2, 2), (4, 4), (5, 5), (9, 5)])
+@pytest.mark.parametrize("affinity", ["gaussian", "adaptive", "tapered"])
+def test_base_clusterings_are_models_of_their_own(n_graphs, n_made, affinity):
+    model = usenc(n_graphs=n_graphs, affinity=affinity).fit(BLOBS)
     for number, member in enumerate(model.estimators_):
         np.testing.assert_array_equal(member.predict(BLOBS), model.base_labels_[:, number])
-    assert len({member._seed for member in model.estimators_}) == 5
+    assert len({member.representatives_.tobytes() for member in model.estimators_}) == n_made
+    assert len({member.random_state for member in model.estimators_}) == 5
+    np.testing.assert_array_equal(model.predict(BLOBS), model.labels_)
+
+
+def test_graphs_are_searched_once_by_predict(monkeypatch):
+    model = usenc(n_graphs=2).fit(BLOBS)
+    searched: list[int] = []
+    real = neighbors.RepresentativeIndex.search
+
+    def search(self: Any, *arguments: Any) -> Any:
+        searched.append(1)
+        return real(self, *arguments)
+
+    for fitted in (model, pickle.loads(pickle.dumps(model))):
+        searched.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(neighbors.RepresentativeIndex, "search", search)
+            np.testing.assert_array_equal(fitted.predict(BLOBS), model.labels_)
+        assert len(searched) == 2
+
+
+def test_base_clusterings_of_a_graph_are_the_first_eigenvectors():
+    model = usenc(n_graphs=1, k_range=(3, 12)).fit(BLOBS)
+    widest = max(model.estimators_, key=lambda member: member._vectors.shape[1])
+    for member in model.estimators_:
+        q = member._vectors.shape[1]
+        assert q == max(member.n_clusters, 3)  # the three blobs are parts of their own
+        np.testing.assert_array_equal(member._vectors, widest._vectors[:, :q])
+        np.testing.assert_array_equal(member.eigenvalues_, widest.eigenvalues_[:q])
+
+
+def test_n_graphs_is_checked():
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match=f"n_graphs must be an integer >= 1, got {wrong}"):
+            usenc(n_graphs=wrong).fit(BLOBS)
+    with pytest.raises(TypeError, match=r"n_graphs must be an integer >= 1, got 2.5"):
+        usenc(n_graphs=2.5).fit(BLOBS)
+    with pytest.raises(ValueError, match="affinity must be one of"):
+        usenc(affinity="cosine").fit(BLOBS)
 
 
 @pytest.mark.parametrize("selection", ["random", "kmeans"])
@@ -352,9 +398,10 @@ def test_k_range(caplog):
     assert set(model.base_n_clusters_.tolist()) == {4, 5, 6, 7, 8, 9}
     assert ensemble().fit(BLOBS).k_range_ == (3, 24)  # from n_clusters to sqrt(n)
     with caplog.at_level("INFO", logger="daskcluster"):
-        assert usenc().fit(BLOBS[:100]).k_range_ == (6, 20)  # 2 sqrt(n), and a third of that
-    assert "k_range (20, 60) is more than 100 rows allow: (6, 20) is used" in caplog.text
-    assert usenc().fit(BLOBS[:16]).k_range_[1] == 8
+        assert usenc().fit(BLOBS).k_range_ == (4, 12)  # 50 rows a base cluster, and a third of that
+    assert "k_range (20, 60) is more than 600 rows allow: (4, 12) is used" in caplog.text
+    assert usenc().fit(BLOBS[:400]).k_range_ == (3, 3)  # not worth while
+    assert usenc(k_range=(2, 3)).fit(BLOBS[:16]).k_range_ == (2, 3)
 
 
 def test_numbers_of_base_clusterings_on_a_sample():
@@ -547,7 +594,7 @@ def test_a_killed_run_goes_on_at_the_first_unfinished_base_clustering(make, when
         monkeypatch.setattr(module, name, counted)
     model = make(storage=store).fit(BLOBS)
     np.testing.assert_array_equal(model.labels_, expected)
-    assert len(made) == max(0, 5 - when)
+    assert len(made) == max(0, (4 if make is usenc else 5) - when)  # graphs, or clusterings
     made.clear()
     np.testing.assert_array_equal(make(storage=store).fit(CHUNKED).labels_.compute(), expected)
     assert not made

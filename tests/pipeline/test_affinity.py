@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskcluster.pipeline.affinity import distance_sum, gaussian_affinity, gaussian_edges, mean_distance
+from daskcluster.pipeline.affinity import affinity_graph, distance_sum, gaussian_edges, mean_distance
 from daskcluster.pipeline.bipartite import pack_edges, unpack_edges
 from tests.reference import affinity, neighbors
 
@@ -65,7 +65,7 @@ def test_the_order_of_partial_sums_does_not_matter_for_counts(data):
 def test_the_graph_is_the_cross_affinity_of_equation_6():
     packed, rows, representatives, nearest = draw_nearest()
     expected, sigma = affinity.cross_affinity(rows, representatives, nearest)
-    graph = gaussian_affinity(da.from_array(packed, chunks=(15, 6)), sigma, np.zeros((8, 2)))
+    graph = affinity_graph(da.from_array(packed, chunks=(15, 6)), sigma, np.zeros((8, 2)))
     assert graph.n_right == 8
     assert graph.to_sparse().todense() == pytest.approx(expected, rel=1e-5)
     weights = graph.weights.compute()
@@ -79,7 +79,7 @@ def test_affinities_are_made_when_they_are_read():
 
     packed, *_ = draw_nearest()
     lazy = da.from_array(packed, chunks=(15, 6)).map_blocks(explode, dtype=np.int32, meta=np.empty((0, 0), np.int32))
-    graph = gaussian_affinity(lazy, 1.0, np.zeros((8, 2)))
+    graph = affinity_graph(lazy, 1.0, np.zeros((8, 2)))
     assert graph.held is lazy
     assert graph.indices.shape == (40, 3)
 

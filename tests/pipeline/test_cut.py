@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from daskcluster.io.inputs import check_rows
 from daskcluster.pipeline import cut as cut_module
 from daskcluster.pipeline.bipartite import BipartiteGraph, pack_edges, unpack_edges
-from daskcluster.pipeline.cut import LiftedRows, TransferCut, lift_embedding, transfer_cut
+from daskcluster.pipeline.cut import TransferCut, lift_embedding, transfer_cut
+from daskcluster.pipeline.lift import LiftedRows
 from tests.reference import cut
 from tests.reference.affinity import dense
 from tests.strategies import chunkings

@@ -15,9 +15,11 @@ from daskcluster.errors import FewerClustersWarning
 from daskcluster.io.inputs import check_rows
 from daskcluster.pipeline import discretize as discretize_module
 from daskcluster.pipeline import lloyd as lloyd_module
-from daskcluster.pipeline.affinity import distance_sum, gaussian_affinity, mean_distance
-from daskcluster.pipeline.cut import LiftedRows, transfer_cut
-from daskcluster.pipeline.discretize import assign_block, assign_labels, discretize, warn_fewer
+from daskcluster.pipeline.affinity import affinity_graph, distance_sum, mean_distance
+from daskcluster.pipeline.cut import transfer_cut
+from daskcluster.pipeline.discretize import assign_labels, discretize, warn_fewer
+from daskcluster.pipeline.lift import LiftedRows
+from daskcluster.pipeline.lloyd import nearest_centers
 from daskcluster.pipeline.neighbors import index_representatives, nearest_representatives
 from daskcluster.pipeline.rows import RowForm
 from daskcluster.runtime.execution import compute, map_to_objects
@@ -62,7 +64,7 @@ def test_labels_do_not_depend_on_chunks(lengths):
     labels = assign_labels(blocks_of(points, lengths), finite_points, found.centers)
     assert labels.chunks == ((32,) * 6 + (8,),)
     assert labels.dtype == np.int32
-    assert np.array_equal(labels.compute(), assign_block(points, finite_points, expected.centers))
+    assert np.array_equal(labels.compute(), nearest_centers(finite_points, expected.centers).labels(points))
 
 
 def test_a_label_is_that_of_the_nearest_centre():
@@ -164,7 +166,7 @@ def embed_by_stages(X, representatives, n_neighbors, k, neighborhood):
         return distance_sum(block)
 
     sigma = mean_distance(list(compute(map_to_objects(sums, nearest, name="dc-sum"))[0]))
-    graph = gaussian_affinity(nearest, sigma, representatives)
+    graph = affinity_graph(nearest, sigma, representatives)
     found = transfer_cut(graph, k)
     return nearest, LiftedRows(graph.edges_of, found.vectors), sigma, found, index
 

@@ -13,8 +13,8 @@ from ...ensemble.incidence import Coded
 from ...ensemble.learned import DiscretizeLearned, LowRank
 from ...ensemble.lowrank import mean_by_cluster
 from ...errors import warn_user
-from ...pipeline.cut import LiftedRows
 from ...pipeline.kmeans import sample_size
+from ...pipeline.lift import LiftedRows
 from ...runtime.seeding import stream
 from ...runtime.stages import Run
 from ...typing import ArrayInput, PathInput, Seed

@@ -12,7 +12,7 @@ from ...ensemble.incidence import Coded, LabelBook
 from ...ensemble.projection import ProjectedRows
 from ...ensemble.sec import SECPasses, SECStarts, mean_weight, projected_distances, projection_of
 from ...ensemble.weighted_kmeans import NearestCenter, objective_of
-from ...pipeline.discretize import assign_block
+from ...pipeline.lloyd import nearest_centers
 from ...runtime.stages import Run
 from ...typing import ArrayInput, PathInput, Seed
 from .base import Consensus
@@ -152,7 +152,7 @@ class SEC(Consensus):
             return Rule(nearest, nearest.distances, len(centers))
         points = ProjectedRows(self._book, self._matrix, self._mean_weight)
         return Rule(
-            partial(assign_block, points=points, centers=centers),
+            nearest_centers(points, centers).labels,
             partial(projected_distances, points=points, centers=centers),
             len(centers),
         )

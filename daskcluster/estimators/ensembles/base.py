@@ -23,7 +23,7 @@ from ...ensemble.row_sample import RowSample
 from ...ensemble.spectral_members import ScanPool, SpectralMembers, center_rows
 from ...errors import warn_user
 from ...io.inputs import block_rows
-from ...pipeline.model import SpectralModel
+from ...pipeline.model import SpectralModel, labels_function
 from ...pipeline.outputs import Label, hand_out, on_client
 from ...pipeline.scan import RowScan, Scan
 from ...runtime.execution import active_client
@@ -63,6 +63,11 @@ class EnsembleBase(RowClusterer):
         """The base clusterer and the consensus, fresh, with the ensemble's own parameters in them."""
         raise NotImplementedError
 
+    @property
+    def _n_graphs(self) -> int:
+        """Graphs that spectral base clusterings share: each has its own."""
+        return self.n_base_clusterings
+
     # -- fit and plan --------------------------------------------------------------------------------------------------
 
     def _stages(self) -> EnsembleStages:
@@ -74,14 +79,15 @@ class EnsembleBase(RowClusterer):
         make: SpectralMembers | FittedMembers
         if type(base) is USPEC and self.sample_rate >= 1:
             spectral = base._stages()
-            make = SpectralMembers(*shared, represent=spectral.represent, link=spectral.link).checked()
+            graphs = self._n_graphs
+            make = SpectralMembers(*shared, represent=spectral.represent, link=spectral.link, n_graphs=graphs).checked()
             most = self.n_clusters if self.k_range is None else int(self.k_range[1])
             scan = ScanPool(
                 self.n_clusters,
                 center_rows(most),
                 base.metric,
                 n_candidates=spectral.represent.n_candidates,
-                n_base_clusterings=self.n_base_clusterings,
+                n_graphs=graphs,
             )
         else:
             own = isinstance(base, Clusterer)
@@ -203,12 +209,7 @@ class EnsembleBase(RowClusterer):
         return self._members_predict and self.consensus_._predicts
 
     def _block_function(self, what: str, dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:
-        members = [
-            model._block_function("labels", dtype)
-            if isinstance(model, RowClusterer)
-            else (predict_finite, {"clusterer": model})
-            for model in self.estimators_
-        ]
+        members = [_labels_of(models, dtype) for models in _by_graph(self.estimators_)]
         if what == "base labels":
             return members_block, {"members": members}
         outcome, arguments = self.consensus_._block_function(what, np.dtype(np.int32))
@@ -270,7 +271,30 @@ def ensemble_block(
 
 def members_block(block: NDArray[Any], members: list[tuple[Any, dict[str, Any]]]) -> NDArray[Any]:
     """Label a raw block by every base clusterer, (n, m)."""
-    return np.stack([function(block, **own) for function, own in members], axis=1)
+    return np.concatenate([function(block, **own).reshape(len(block), -1) for function, own in members], axis=1)
+
+
+def _by_graph(estimators: list[Any]) -> list[list[Any]]:
+    """Base clusterers in their order; those beside each other that share a graph together."""
+    together: list[list[Any]] = []
+    for model in estimators:
+        last = together[-1][0] if together else None
+        if type(model) is USPEC and type(last) is USPEC and last._model.shares_graph(model._model):
+            together[-1].append(model)
+        else:
+            together.append([model])
+    return together
+
+
+def _labels_of(models: list[Any], dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:
+    """Function of a raw block that gives the labels by some base clusterers, and its other arguments."""
+    if len(models) > 1:
+        return labels_function([model._model for model in models], dtype)
+    (model,) = models
+    if isinstance(model, RowClusterer):
+        function, arguments = model._block_function("labels", dtype)
+        return function, dict(arguments)
+    return predict_finite, {"clusterer": model}
 
 
 def _constrained(scan: Scan) -> ScanConstrained:

@@ -1,10 +1,11 @@
-"""USENC: U-SPEC base clusterings and their bipartite cut."""
+"""USENC: spectral base clusterings of a few graphs, and their bipartite cut."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ...typing import PathInput, Seed
+from ...validation import check_integer
 from ..consensus import BipartiteCut, Consensus
 from ..uspec import USPEC
 from .base import EnsembleBase
@@ -13,7 +14,10 @@ __all__ = ["USENC"]
 
 
 class USENC(EnsembleBase):
-    """Ultra-scalable ensemble clustering: m U-SPEC base clusterings and their bipartite cut.
+    """Ultra-scalable ensemble clustering: m spectral base clusterings and their bipartite cut.
+
+    The base clusterings share a few graphs of rows and representatives. Each graph is cut once, and a base clustering
+    into k_j clusters is k-means on its first k_j eigenvectors.
 
     Parameters
     ----------
@@ -21,11 +25,19 @@ class USENC(EnsembleBase):
         k, clusters of the consensus.
     n_base_clusterings : int
         m.
+    n_graphs : int
+        Graphs that the base clusterings share, at most m. As many as base clusterings: the scheme of the paper, m runs
+        of U-SPEC; 1 is the fastest.
     k_range : pair of int
         Smallest and largest number of clusters of a base clustering; each draws its own. Lowered where there are few
-        rows: the largest to twice the square root of their number, the smallest by the same share; see `k_range_`.
-    n_representatives, n_neighbors, selection, neighbors, candidate_factor, neighbor_factor, metric
-        Of every base clustering, see `USPEC`.
+        rows: the largest to a cluster for 50 rows, the smallest by the same share; with fewer than 150 `n_clusters` rows
+        all have `n_clusters`. See `k_range_`.
+    n_representatives : int
+        Of every graph; fewer with fewer than 5 rows for each of them.
+    n_neighbors, selection, neighbors, candidate_factor, neighbor_factor, metric
+        Of every graph, see `USPEC`.
+    affinity : {"tapered", "gaussian", "adaptive"}
+        See `USPEC`; "gaussian" is the paper's.
     n_init : int
         k-means++ starts of the consensus' discretisation.
     max_iter : int
@@ -35,7 +47,8 @@ class USENC(EnsembleBase):
         if such rows were absent.
     random_state : int, numpy RandomState or Generator, or None
     storage : path, optional
-        Named store: a run that was killed continues at the first base clustering that is not there. See `USPEC`.
+        Named store: a run that was killed continues at the first graph whose base clusterings are not there. See
+        `USPEC`.
     verbose : bool
         Show the progress of the stages on stderr.
 
@@ -52,7 +65,7 @@ class USENC(EnsembleBase):
     k_range_ : tuple of int
         The range from which numbers of clusters were drawn.
     estimators_ : list of USPEC
-        The base clusterings' models.
+        The base clusterings' models; those of one graph share its arrays.
     consensus_ : BipartiteCut
         The fitted consensus.
     n_clusters_ : int
@@ -68,9 +81,11 @@ class USENC(EnsembleBase):
 
     Notes
     -----
-    U-SENC of Huang, Wang, Wu, Lai, Kwoh, TKDE 2019 (uspec_usenc_2019), section 3.2. Departures are described where they
-    are made: `ensemble.generation.spectral_members` and `BipartiteCut`. The same as
-    ``Ensemble(base=USPEC(), consensus=BipartiteCut(n_init=3), k_range=(20, 60))``. Labels are bit-equal for any
+    With ``n_graphs=n_base_clusterings`` and ``affinity="gaussian"`` U-SENC of Huang, Wang, Wu, Lai, Kwoh, TKDE 2019
+    (uspec_usenc_2019), section 3.2, and the same as
+    ``Ensemble(base=USPEC(), consensus=BipartiteCut(n_init=3), k_range=(20, 60))``. With fewer graphs a departure from
+    it, after the ensembles of one anchor graph (FSEC, Information Fusion 113, 2025, 102587). Others are described where
+    they are made: `ensemble.spectral_members.SpectralMembers` and `BipartiteCut`. Labels are bit-equal for any
     chunking, scheduler, number of workers and BLAS threads.
 
     Examples
@@ -87,6 +102,7 @@ class USENC(EnsembleBase):
         n_clusters: int = 8,
         *,
         n_base_clusterings: int = 20,
+        n_graphs: int = 4,
         k_range: tuple[int, int] = (20, 60),
         n_representatives: int = 1000,
         n_neighbors: int = 5,
@@ -94,6 +110,7 @@ class USENC(EnsembleBase):
         neighbors: str = "approximate",
         candidate_factor: int = 10,
         neighbor_factor: int = 10,
+        affinity: str = "tapered",
         metric: str = "euclidean",
         n_init: int = 3,
         max_iter: int = 100,
@@ -104,6 +121,7 @@ class USENC(EnsembleBase):
     ) -> None:
         self.n_clusters = n_clusters
         self.n_base_clusterings = n_base_clusterings
+        self.n_graphs = n_graphs
         self.k_range = k_range
         self.n_representatives = n_representatives
         self.n_neighbors = n_neighbors
@@ -111,6 +129,7 @@ class USENC(EnsembleBase):
         self.neighbors = neighbors
         self.candidate_factor = candidate_factor
         self.neighbor_factor = neighbor_factor
+        self.affinity = affinity
         self.metric = metric
         self.n_init = n_init
         self.max_iter = max_iter
@@ -122,7 +141,12 @@ class USENC(EnsembleBase):
     def _check_parameters(self) -> None:
         if self.k_range is None:
             raise ValueError("k_range must be a pair (smallest, largest), got None")
+        check_integer("n_graphs", self.n_graphs, 1)
         super()._check_parameters()
+
+    @property
+    def _n_graphs(self) -> int:
+        return min(self.n_graphs, self.n_base_clusterings)
 
     def _parts(self) -> tuple[Any, Consensus]:
         base = USPEC(
@@ -133,6 +157,7 @@ class USENC(EnsembleBase):
             neighbors=self.neighbors,
             candidate_factor=self.candidate_factor,
             neighbor_factor=self.neighbor_factor,
+            affinity=self.affinity,
             metric=self.metric,
             n_init=self.n_init,
             max_iter=self.max_iter,

@@ -1,0 +1,131 @@
+"""Stages 4 and 5 on blocks: edges -> embedding (n, q), and labels by the nearest centre there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.cut import LABEL_COLUMNS, label_lifted, lift_rows
+from ..kernels.lloyd import byte_order
+from ..kernels.neighbors import PAD_COLUMNS
+from ..runtime.threads import one_blas_thread
+from .bipartite import EdgesOf
+from .rows import scatter_rows
+
+__all__ = ["LiftedLabels", "LiftedRows", "embed_block"]
+
+
+class LiftedRows:
+    """Held block -> embedding of its rows with edges, and their numbers; a picklable callable.
+
+    Parameters
+    ----------
+    edges_of : callable
+    vectors : (p, q) float64
+    """
+
+    def __init__(self, edges_of: EdgesOf, vectors: NDArray[np.float64]) -> None:
+        self.edges_of = edges_of
+        self.n_components = vectors.shape[1]
+        padding = -self.n_components % PAD_COLUMNS
+        self.vectors = np.pad(vectors.astype(np.float32), ((0, 0), (0, padding)))
+        self.linked = vectors.any(axis=1)
+
+    def __call__(self, block: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.intp] | None]:
+        """Embed a block."""
+        indices, weights, rows = self.linked_edges(block)
+        return lift_rows(indices, weights, self.vectors, self.linked, self.n_components), rows
+
+    def linked_edges(self, block: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.float32], Any]:
+        """Right vertices and affinities of the rows with edges, and their numbers, None for all rows."""
+        indices, weights = self.edges_of(block)
+        there = (indices >= 0).any(axis=1)
+        if there.all():
+            return indices, weights, None
+        rows = np.flatnonzero(there)
+        return indices[rows], weights[rows], rows
+
+    def nearest_centers(self, centers: NDArray[np.float64]) -> LiftedLabels:
+        """Block -> nearest of these centres (k, q)."""
+        return LiftedLabels(self, [centers])
+
+
+class LiftedLabels:
+    """Held block -> labels of its rows, the nearest centres in their embedding; a picklable callable.
+
+    Parameters
+    ----------
+    points : LiftedRows
+    centers : sequence of (k_j, q_j) float64
+        Of each clustering, by the first q_j columns of the embedding.
+    dtype : dtype
+        Of the labels.
+
+    Notes
+    -----
+    The labels of a clustering do not depend on those beside it. 4 p bytes a centre; a product of (p, q) with (q, k) for
+    each clustering, when the first block comes.
+    """
+
+    def __init__(self, points: LiftedRows, centers: Sequence[NDArray[np.float64]], dtype: Any = np.int32) -> None:
+        self.points, self.centers, self.dtype = points, list(centers), np.dtype(dtype)
+        self._tables: tuple[Any, ...] | None = None
+
+    def __reduce__(self) -> Any:
+        """Without the tables, which are larger than what they are made of."""
+        return type(self), (self.points, self.centers, self.dtype)
+
+    def __call__(self, block: NDArray[Any]) -> NDArray[Any]:
+        """Labels of every row (n, m) in m clusterings, -1 for rows without edges."""
+        indices, weights, rows = self.points.linked_edges(block)
+        labels = np.empty((len(indices), len(self.centers)), self.dtype)
+        if self._tables is None:
+            self._tables = self._made()
+        label_lifted(indices, weights, self.points.vectors, self.points.linked, *self._tables, labels)
+        return scatter_rows(labels, rows, len(block), -1)
+
+    def labels(self, block: NDArray[Any]) -> NDArray[Any]:
+        """Labels of every row (n,) in the one clustering."""
+        return np.ascontiguousarray(self(block)[:, 0])
+
+    def assign(self, block: NDArray[Any]) -> tuple[NDArray[np.floating], NDArray[np.intp] | None, NDArray[np.int32]]:
+        """Embedding of the rows with edges, their numbers, and their labels in the one clustering."""
+        values, rows = self.points(block)
+        labels = self.labels(block)
+        return values, rows, labels if rows is None else labels[rows]
+
+    def _made(self) -> tuple[Any, ...]:
+        """What `label_lifted` reads beside the edges."""
+        numbers = np.array([len(centers) for centers in self.centers])
+        starts = np.concatenate([[0], np.cumsum(-(-numbers // LABEL_COLUMNS) * LABEL_COLUMNS)])
+        products = np.zeros((len(self.points.vectors), starts[-1]), np.float32)
+        half = np.full(starts[-1], np.inf, np.float32)
+        names = np.zeros(starts[-1], np.int32)
+        for start, centers in zip(starts[:-1], self.centers, strict=True):
+            place = slice(start, start + len(centers))
+            order = byte_order(centers)  # so that ties do not depend on how clusters are numbered
+            names[place] = order
+            products[:, place], half[place] = self._one(centers[order])
+        widths = np.array([centers.shape[1] for centers in self.centers])
+        return products, half, widths, starts.astype(np.uint64), names
+
+    def _one(self, centers: NDArray[np.float64]) -> tuple[Any, Any]:
+        """Products with the centres, less their mean, which all of them share; and what makes scores positive.
+
+        With o the mean of the centres, abs(h - c)**2 / 2 is c c / 2 - h (c - o) but for what does not depend on c; and
+        h (c - o) is at most abs(c - o) for h of unit length.
+        """
+        apart = centers - centers.mean(axis=0)
+        with one_blas_thread():
+            products = self.points.vectors[:, : centers.shape[1]].astype(np.float64) @ apart.T
+        half = 0.5 * np.einsum("ij,ij->i", centers, centers)
+        farthest = np.sqrt(np.einsum("ij,ij->i", apart, apart).max())
+        return products, half - half.min() + 1.001 * farthest
+
+
+def embed_block(block: NDArray[Any], points: LiftedRows) -> NDArray[np.float32]:
+    """Embedding of every row of a held block; NaN for rows without edges."""
+    return scatter_rows(*points(block), len(block), np.nan)
