@@ -54,7 +54,7 @@ def adaptive_edges(block: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray
 def tapered_edges(block: NDArray[np.int32], bandwidth: float) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Packed distances (n, K + 1) of a block -> right vertices and tapered Gaussian affinities (n, K)."""
     indices, distances = unpack_edges(block)
-    weights = taper_weights(distances, False) * gaussian_weights(distances[:, :-1], bandwidth)
+    weights = taper_weights(distances, False) * gaussian_weights(distances[:, :-1], bandwidth * np.sqrt(0.5))
     return np.ascontiguousarray(indices[:, :-1]), np.maximum(weights, TINY, out=weights)
 
 
@@ -91,9 +91,9 @@ def affinity_graph(
     Notes
     -----
     "gaussian": exp(-d**2 / (2 sigma**2)), eq. (5) and (6) of uspec_usenc_2019. "adaptive": the normalized
-    `taper_weights`, which have no parameter. "tapered": the Gaussian times 1 - d**2 / d_{K+1}**2, so that it falls to 0
-    at neighbor K + 1 instead of breaking off at neighbor K. The affinities are not stored: K exponentials cost less
-    than reading K numbers.
+    `taper_weights`, which have no parameter. "tapered":
+    exp(-d**2 / sigma**2) (1 - d**2 / d_{K+1}**2), a Gaussian that falls to 0 at neighbor K + 1 instead of breaking off
+    at neighbor K. The affinities are not stored: K exponentials cost less than reading K numbers.
     """
     edges_of = edges_by(affinity, bandwidth, nearest.shape[1])
     return BipartiteGraph(nearest, edges_of, len(representatives), representatives)

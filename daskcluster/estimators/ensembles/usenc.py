@@ -30,8 +30,8 @@ class USENC(EnsembleBase):
         of U-SPEC; 1 is the fastest.
     k_range : pair of int
         Smallest and largest number of clusters of a base clustering; each draws its own. Lowered where there are few
-        rows: the largest to a cluster for 50 rows, the smallest by the same share; with fewer than 150 `n_clusters` rows
-        all have `n_clusters`. See `k_range_`.
+        rows: the largest to a cluster for 50 rows, the smallest by the same share; with fewer than 150 rows for each of
+        `n_clusters` all have as many. See `k_range_`.
     n_representatives : int
         Of every graph; fewer with fewer than 5 rows for each of them.
     n_neighbors, selection, neighbors, candidate_factor, neighbor_factor, metric

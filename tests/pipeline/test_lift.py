@@ -1,0 +1,103 @@
+"""Labels of rows by the nearest centre in their embedding."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from daskcluster.pipeline.bipartite import pack_edges, unpack_edges
+from daskcluster.pipeline.lift import LiftedLabels, LiftedRows
+
+NUMBERS, WIDTHS = (3, 17, 8, 40), (5, 17, 3, 23)
+
+
+def example(n_rows=500, p=60, q=23, n_neighbors=4, missing=(), seed=0):
+    """Edges, the embedding of their rows, and centres of several clusterings of its first columns."""
+    rng = np.random.default_rng(seed)
+    indices = np.array([rng.choice(p, n_neighbors, replace=False) for _ in range(n_rows)], np.int32)
+    indices[list(missing)] = -1
+    edges = pack_edges(indices, rng.random((n_rows, n_neighbors), np.float32) + np.float32(0.1))
+    points = LiftedRows(unpack_edges, rng.normal(size=(p, q)))
+    centers = []
+    for number, width in zip(NUMBERS, WIDTHS, strict=True):
+        rows = np.abs(rng.normal(size=(number, width)))
+        centers.append(rows / np.linalg.norm(rows, axis=1)[:, None] * rng.uniform(0.5, 1, (number, 1)))
+    return edges, points, centers
+
+
+def distances(edges, points, centers):
+    """Squared distances of the rows, scaled to unit length in the columns of the centres, in float64."""
+    indices, weights = unpack_edges(edges)
+    lifted = np.einsum("ij,ijk->ik", weights.astype(np.float64), points.vectors.astype(np.float64)[indices])
+    lifted = lifted[:, : centers.shape[1]]
+    lifted /= np.linalg.norm(lifted, axis=1)[:, None]
+    return ((lifted[:, None] - centers) ** 2).sum(axis=2)
+
+
+def test_labels_are_those_of_the_nearest_centers():
+    edges, points, centers = example()
+    labels = LiftedLabels(points, centers, np.int8)(edges)
+    assert labels.shape == (500, 4)
+    assert labels.dtype == np.int8
+    for j, own in enumerate(centers):
+        exact = distances(edges, points, own)
+        assert np.take_along_axis(exact, labels[:, [j]].astype(int), axis=1)[:, 0] == pytest.approx(
+            exact.min(axis=1), abs=1e-5
+        )
+        assert (labels[:, j] == exact.argmin(axis=1)).mean() > 0.998
+
+
+def test_a_clustering_does_not_depend_on_those_beside_it():
+    edges, points, centers = example(missing=(0, 7, 499))
+    together = LiftedLabels(points, centers)(edges)
+    for j, own in enumerate(centers):
+        narrow = LiftedRows(unpack_edges, points.vectors[:, : own.shape[1]].astype(np.float64))
+        assert np.array_equal(narrow.nearest_centers(own).labels(edges), together[:, j])
+    assert (together[[0, 7, 499]] == -1).all()
+    assert (np.delete(together, [0, 7, 499], axis=0) >= 0).all()
+
+
+def test_labels_and_embedding_belong_together():
+    edges, points, centers = example(missing=(0, 3))
+    wide = centers[3]
+    values, rows, labels = points.nearest_centers(wide).assign(edges)
+    embedded, numbers = points(edges)
+    assert np.array_equal(values, embedded)
+    assert np.array_equal(rows, numbers)
+    assert np.array_equal(labels, points.nearest_centers(wide).labels(edges)[rows])
+
+
+def test_ties_do_not_depend_on_the_order_of_the_centers():
+    edges, points, centers = example()
+    twice = np.concatenate([centers[0], centers[0][::-1]])
+    found = points.nearest_centers(np.pad(twice, ((0, 0), (0, 18)))).labels(edges)
+    order = np.random.default_rng(1).permutation(6)
+    shuffled = points.nearest_centers(np.pad(twice[order], ((0, 0), (0, 18)))).labels(edges)
+    assert np.array_equal(twice[found], twice[order][shuffled])
+
+
+def test_rows_without_a_place_in_the_cut():
+    """All of their right vertices are left out: the centre nearest to nowhere, as for a row of zeros."""
+    vectors = np.zeros((3, 2))
+    vectors[0] = 1, 0
+    points = LiftedRows(unpack_edges, vectors)
+    edges = pack_edges(np.array([[0, 1], [1, 2]], np.int32), np.ones((2, 2), np.float32))
+    centers = np.array([[0.0, 0.25], [1.0, 0.0]])
+    assert points.nearest_centers(centers).labels(edges).tolist() == [1, 0]
+
+
+def test_one_center_and_tiny_weights():
+    edges, points, centers = example(n_rows=20)
+    indices, weights = unpack_edges(edges)
+    tiny = pack_edges(indices, weights * np.float32(1e-37))
+    assert np.array_equal(LiftedLabels(points, centers)(tiny), LiftedLabels(points, centers)(edges))
+    assert not points.nearest_centers(centers[3][:1]).labels(edges).any()
+
+
+def test_a_pickled_one_is_small_and_labels_alike():
+    edges, points, centers = example()
+    labels = LiftedLabels(LiftedRows(unpack_edges, points.vectors.astype(np.float64)), centers, np.int16)
+    before = len(pickle.dumps(labels))
+    expected = labels(edges)
+    assert len(pickle.dumps(labels)) == before
+    assert np.array_equal(pickle.loads(pickle.dumps(labels))(edges), expected)
