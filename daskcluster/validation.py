@@ -97,6 +97,8 @@ def _advice_for(value: Any) -> str | None:
     package, kind = cls.__module__.partition(".")[0], cls.__name__
     if (package, kind) == ("distributed", "Future"):
         return "make an array of it with dask.array.from_delayed(value, shape, dtype), or take value.result()"
+    if package == "xarray" and isinstance(getattr(value, "data", None), da.Array):
+        return None
     if package == "xarray" and kind in ("Dataset", "DataTree"):
         return "take one of its variables, as with ds['name']"
     if package == "h5py" and kind in ("File", "Group"):
@@ -104,7 +106,7 @@ def _advice_for(value: Any) -> str | None:
     if dask.is_dask_collection(value) and not isinstance(value, da.Array) and not hasattr(cls, "to_dask_array"):
         if kind.startswith("Delayed"):
             return "make an array of it with dask.array.from_delayed(value, shape, dtype)"
-        return "" if package == "xarray" and kind == "DataArray" else "make a dask array or dataframe of it"
+        return "make a dask array or dataframe of it"
     if value is None or isinstance(value, bytes | bytearray | type | Number):
         return ""
     if isinstance(value, Set):
