@@ -261,9 +261,9 @@ def test_a_programs_own_handlers_stay(scratch):
             dc.USPEC(3, n_representatives=60, random_state=0).fit(da.from_array(BLOBS, chunks=(64, 2)))
         assert heard == [signal.SIGTERM]
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        with pytest.raises(SystemExit) as ended:
-            with interrupted_after(lambda stage: os.kill(os.getpid(), signal.SIGTERM)):
-                dc.USPEC(3, n_representatives=60, random_state=0).fit(da.from_array(BLOBS, chunks=(64, 2)))
+        terminated = interrupted_after(lambda stage: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(SystemExit) as ended, terminated:
+            dc.USPEC(3, n_representatives=60, random_state=0).fit(da.from_array(BLOBS, chunks=(64, 2)))
         assert ended.value.code == 128 + signal.SIGTERM
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     finally:
