@@ -38,7 +38,7 @@ def _inside(value: Any) -> zarr.Array[Any] | None:
 def bytes_behind(array: da.Array) -> int:
     """Bytes of the source chunks that have to be there together for the longest row chunk of an array (n, d).
 
-    Where a raster is stacked into pixels, that is a whole strip of it: chunk edges of the raster are none of the pixels.
+    Where a raster is stacked into pixels, that is a whole strip of it: its chunks do not follow the pixels.
 
     Notes
     -----
