@@ -6,6 +6,7 @@ import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from types import MethodType
 from typing import Any, TypeVar
 
@@ -212,12 +213,12 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         super().__init_subclass__(**options)
         give_lazy_frames(cls)
 
-    def _block_check(self) -> Callable[[NDArray[Any], int], None] | None:
+    def _block_check(self, rows: Rows) -> Callable[[NDArray[Any], int], None] | None:
         """Function of a raw block of new rows, and its first row's number, that refuses bad values by their place."""
-        return check_finite_block if self.missing == "raise" else None
+        return partial(check_finite_block, absent=rows.absent) if self.missing == "raise" else None
 
     def _check_values(self, array: NDArray[Any], rows: Rows) -> None:
-        check = self._block_check()
+        check = self._block_check(rows)
         if check is not None:  # here, because tasks find some bad value and not the first
             for start in range(0, len(array), rows.block_rows):
                 check(array[start : start + rows.block_rows], start)
@@ -240,7 +241,7 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             inner=function,
             shape=() if columns is None else (columns,),
             out_dtype=dtype,
-            check=self._block_check(),
+            check=self._block_check(rows),
             size=rows.block_rows,
             **arguments,
         )

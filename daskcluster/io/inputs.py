@@ -88,6 +88,8 @@ class Source:
         How its numbers become values, where they are not the values.
     name : str
         The argument, for messages.
+    absent : str
+        How a message says what is stored where a value is NaN.
     beside_bytes : int
         Memory of what lies beside the rows in this process: the index of an xarray object.
     """
@@ -97,6 +99,7 @@ class Source:
     named: Any = None
     declared: Declared | None = None
     name: str = "X"
+    absent: str = "NaN"
     beside_bytes: int = 0
 
     @property
@@ -184,11 +187,12 @@ def _open(X: Any, name: str, *, label: bool, n_axes: int = 2) -> Source:
     elif (hdf5 := hdf5_rows(X)) is not None:
         attributes, X = getattr(X, "attrs", {}), hdf5
     found = declared(name, X.dtype, attributes, encoding, label=label) if attributes or encoding else None
+    absent = "NaN" if found is None else found.absent(X.dtype)
     if isinstance(X, np.ndarray) and found is not None:
         X, found = found(X), None
     if isinstance(X, np.ndarray):
         X = file_rows(X) or X
-    return Source(X, chunked, named, found, name, beside)
+    return Source(X, chunked, named, found, name, absent, beside)
 
 
 def open_dask(source: zarr.Array[Any] | PathInput, name: str = "X") -> da.Array:
@@ -272,6 +276,8 @@ class Rows:
     reading : Reading
     given : GivenChunks, optional
         The row chunks that the user's input had, where outputs are to follow them; see `follow_input`.
+    absent : str
+        How a message says what is stored where a value is NaN: what the input's attributes declare as no data.
     """
 
     blocks: da.Array
@@ -280,6 +286,7 @@ class Rows:
     sized_as: np.dtype[Any] | None = None
     reading: Reading = field(default_factory=Reading)
     given: GivenChunks | None = None
+    absent: str = "NaN"
 
     @property
     def n_samples(self) -> int:
@@ -365,7 +372,7 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
     canonical = (size, X.shape[1])
     if array.chunks != da.core.normalize_chunks(canonical, X.shape, dtype=dtype):
         array = array.rechunk(canonical, method="tasks")  # never "p2p", which stalls where workers come and go
-    return Rows(array, missing, source.chunked, sized_as, reading, given)
+    return Rows(array, missing, source.chunked, sized_as, reading, given, source.absent)
 
 
 def follow_input(array: da.Array, rows: Rows) -> da.Array:
