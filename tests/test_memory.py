@@ -67,7 +67,7 @@ STORES: dict[str, Any] = {
 
 def stacked_raster(n_samples: int) -> Any:
     """Pixels (n, 6) of a raster, band by band in chunks of some of its rows and columns, as satellites' stores are."""
-    import xarray
+    xarray: Any = importlib.import_module("xarray")
 
     lengths = (min(1000, n_samples // 4000),) * -(-n_samples // 4_000_000)
     raster = da.map_blocks(_generate_band, chunks=((1,) * 6, lengths, (1000,) * 4), dtype=np.float32)

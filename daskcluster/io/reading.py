@@ -153,7 +153,7 @@ def known_rows(name: str, array: da.Array) -> da.Array:
     for store in stores:
         check_shareable(name, store)
         check_chunks(name, store)
-    seen = tuple(map(Seen, stores))
+    seen = tuple(Seen(store, content=True) for store in stores)
     if not any(np.isnan(length) for axis in array.chunks for length in axis):
         return check_blocks(name, array, seen=seen)
     if array.ndim > 1 and np.isnan(array.shape[1]):
