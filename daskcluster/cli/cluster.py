@@ -85,16 +85,17 @@ class Cluster:
         from ..runtime.scratch import ScratchFolder
         from ..runtime.signals import delayed_signals
 
-        folder = ScratchFolder()  # where the workers spill: nothing of it stays, however they end
-        stack.callback(folder.release)
-        with delayed_signals(), dask.config.set({"temporary-directory": str(folder.path)}):
-            cluster = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=max(1, CPU_COUNT // workers),
-                processes=True,
-                dashboard_address="127.0.0.1:0",  # a free port: the usual one may be taken, which warns
-                silence_logs=level,  # of the workers, too
-            )
+        with delayed_signals():
+            folder = ScratchFolder()  # where the workers spill: nothing of it stays, however they end
+            stack.callback(folder.release)
+            with dask.config.set({"temporary-directory": str(folder.path)}):
+                cluster = LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=max(1, CPU_COUNT // workers),
+                    processes=True,
+                    dashboard_address="127.0.0.1:0",  # a free port: the usual one may be taken, which warns
+                    silence_logs=level,  # of the workers, too
+                )
             stack.enter_context(cluster)
             stack.enter_context(Client(cluster))
         if not quiet:
