@@ -21,9 +21,11 @@ __all__ = [
     "check_kind",
     "check_n_features",
     "check_option",
+    "check_points",
     "check_real",
     "check_seed",
     "check_table",
+    "most_clusters",
 ]
 
 
@@ -78,6 +80,27 @@ def check_seed(name: str, value: Any) -> None:
     check_integer(name, value, 0)
 
 
+#: Parameters that are the most clusters which an estimator can find: each cluster has one of these points at least.
+_POINTS = ("n_representatives", "n_landmarks")
+
+
+def most_clusters(estimator: Any) -> int | None:
+    """The most clusters that an estimator's own parameters allow; None where they set no limit."""
+    given = [getattr(estimator, name, None) for name in _POINTS]
+    return min((number for number in given if number is not None), default=None)
+
+
+def check_points(estimator: Any) -> None:
+    """Refuse an estimator with fewer representatives or landmarks than clusters; raises ValueError.
+
+    Fewer rows than these are no mistake: the parameters are upper bounds then.
+    """
+    for name in _POINTS:
+        number, k = getattr(estimator, name, None), estimator.n_clusters
+        if number is not None and number < k:
+            raise ValueError(f"{name} must be at least n_clusters, got {name}={number} and n_clusters={k}")
+
+
 def check_kind(name: str, value: Any, wanted: str = "an array (rows, features)") -> None:
     """Reject what is no array, and holds none under one name only: it is said how to get at it.
 
@@ -97,6 +120,8 @@ def _advice_for(value: Any) -> str | None:
     package, kind = cls.__module__.partition(".")[0], cls.__name__
     if (package, kind) == ("distributed", "Future"):
         return "make an array of it with dask.array.from_delayed(value, shape, dtype), or take value.result()"
+    if package == "xarray" and isinstance(getattr(value, "data", None), da.Array):
+        return None
     if package == "xarray" and kind in ("Dataset", "DataTree"):
         return "take one of its variables, as with ds['name']"
     if package == "h5py" and kind in ("File", "Group"):
@@ -104,7 +129,7 @@ def _advice_for(value: Any) -> str | None:
     if dask.is_dask_collection(value) and not isinstance(value, da.Array) and not hasattr(cls, "to_dask_array"):
         if kind.startswith("Delayed"):
             return "make an array of it with dask.array.from_delayed(value, shape, dtype)"
-        return "" if package == "xarray" and kind == "DataArray" else "make a dask array or dataframe of it"
+        return "make a dask array or dataframe of it"
     if value is None or isinstance(value, bytes | bytearray | type | Number):
         return ""
     if isinstance(value, Set):

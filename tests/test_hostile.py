@@ -95,3 +95,14 @@ def test_one_clear_error_or_the_right_answer(case: Case, folder: Path, monkeypat
         assert "\n" not in message
         assert len(message) <= LONGEST
     assert listing(folder) == before
+
+
+def test_the_documentation_counts_them():
+    text = (Path(__file__).parents[1] / "docs" / "reliability.md").read_text(encoding="utf-8")
+    for module, what in ((rows, "inputs"), (arguments, "calls"), (commands, "")):
+        line = next(
+            line for line in text.splitlines() if f"`tests/hostile/{module.__name__.split('.')[-1]}.py`" in line
+        )
+        right = sum(case.error is None for case in module.CASES)
+        assert f"| {len(module.CASES)} {what}".rstrip() + " |" in line
+        assert str(right) in line

@@ -6,6 +6,7 @@ case, so that a peak is that of one fit and neither of the compiler nor of the p
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import resource
@@ -64,8 +65,26 @@ STORES: dict[str, Any] = {
 }
 
 
+def stacked_raster(n_samples: int) -> Any:
+    """Pixels (n, 6) of a raster, band by band in chunks of some of its rows and columns, as satellites' stores are."""
+    xarray: Any = importlib.import_module("xarray")
+
+    lengths = (min(1000, n_samples // 4000),) * -(-n_samples // 4_000_000)
+    raster = da.map_blocks(_generate_band, chunks=((1,) * 6, lengths, (1000,) * 4), dtype=np.float32)
+    pixels = xarray.DataArray(raster, dims=("band", "y", "x")).stack(pixel=("y", "x"))
+    return pixels.transpose("pixel", "band")
+
+
+def _generate_band(block_info: Any = None) -> np.ndarray:
+    (first, last), *others = block_info[None]["array-location"]
+    rng = np.random.default_rng(first)
+    return rng.random((last - first, *(stop - start for start, stop in others)), dtype=np.float32)
+
+
 def rows_of(case: dict[str, Any], folder: str) -> Any:
     """The rows of a case in the form that it asks for."""
+    if case.get("form") == "raster":
+        return stacked_raster(max(case["n"], 8000))
     X = generate_labels(case["n"]) if case.get("labels") else generate(case["n"], case["d"])
     X = X.astype(case.get("dtype", X.dtype))
     form = case.get("form", "dask")
@@ -140,7 +159,11 @@ def main(cases: list[dict[str, Any]], folder: str) -> None:
     with dask.config.set(scheduler="synchronous"):  # no threads before the forks
         for case in cases:
             few = {"max_iter": 1} if case["class"] not in ("Ensemble", "ISEC") else {}
-            X = rows_of({**case, "n": 2000, "form": "dask"}, folder)
+            X = (
+                generate(2000, 6)
+                if case.get("form") == "raster"
+                else rows_of({**case, "n": 2000, "form": "dask"}, folder)
+            )
             estimator(case, **few).fit(X, *partial_labels(case, 2000))
     reports = []
     for case in cases:
@@ -217,6 +240,8 @@ for _name, _case in EVERY.items():
     CASES |= {f"{_name}: {form}": _case | {"form": form} for form in ("numpy", "one chunk")}
 for _name in ("USPEC", "KMeans", "SEC"):
     CASES |= {f"{_name}: {form}": EVERY[_name] | {"form": form} for form in ("one shard", "columns")}
+if importlib.util.find_spec("xarray") is not None:
+    CASES |= {"KMeans: raster": KMEANS | {"n": 8_000_000, "budget": "128 MiB", "form": "raster"}}
 
 
 @pytest.fixture(scope="module")

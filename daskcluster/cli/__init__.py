@@ -14,7 +14,7 @@ demo.py         demo: most of the above in one
 
 What they share, each importing only from those above it:
 
-signals.py      what ends a command from outside
+signals.py      a signal that ends a command
 wording.py      the library's messages in the words of the command line
 failures.py     exceptions -> one line and an exit code
 options.py      kinds of values, common options, options handed on as one argument

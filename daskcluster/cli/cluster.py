@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import json
 import os
-import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -83,16 +82,22 @@ class Cluster:
         dask.config.set(logging={"distributed": "error", "distributed.worker": "critical"})
         from distributed import Client, LocalCluster
 
-        with _interrupts_blocked():
-            cluster = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=max(1, CPU_COUNT // workers),
-                processes=True,
-                dashboard_address="127.0.0.1:0",  # a free port: the usual one may be taken, which warns
-                silence_logs=level,  # of the workers, too
-            )
-        stack.enter_context(cluster)
-        stack.enter_context(Client(cluster))
+        from ..runtime.scratch import ScratchFolder
+        from ..runtime.signals import delayed_signals
+
+        with delayed_signals():
+            folder = ScratchFolder()  # where the workers spill: nothing of it stays, however they end
+            stack.callback(folder.release)
+            with dask.config.set({"temporary-directory": str(folder.path)}):
+                cluster = LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=max(1, CPU_COUNT // workers),
+                    processes=True,
+                    dashboard_address="127.0.0.1:0",  # a free port: the usual one may be taken, which warns
+                    silence_logs=level,  # of the workers, too
+                )
+            stack.enter_context(cluster)
+            stack.enter_context(Client(cluster))
         if not quiet:
             click.echo(f"{workers} worker processes{_dashboard(cluster)}", err=True)
 
@@ -144,25 +149,6 @@ def _check_scheduler_file(path: str) -> None:
     if reason:
         raise InputError(f"--scheduler-file: {path!r} is no file of `dask scheduler --scheduler-file`: {reason}")
     _check_address(f"--scheduler-file {path!r}", address)
-
-
-@contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Start processes that never see Ctrl-C, which a terminal sends to all: this process ends them in good order.
-
-    They inherit the mask of signals. A Ctrl-C that comes meanwhile takes effect when the block ends.
-    """
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # started later, with the first process, it would clear the mask
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _debugging() -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from .signals import Ended, ending_signals
+from ..runtime.signals import ending_signals
+from .signals import Ended
 from .wording import in_options, shortened
 
 __all__ = ["InputError", "Main"]
@@ -33,7 +34,7 @@ class Main(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
         keeps = any(str(argument).partition("=")[0] == "--storage" for argument in ctx.args)
-        with warnings.catch_warnings(), ending_signals():
+        with warnings.catch_warnings(), ending_signals(Ended, last=True):
             warnings.showwarning = lambda message, *details, **more: _show_warning(in_options(*_said(message, ctx)))
             try:
                 return super().invoke(ctx)

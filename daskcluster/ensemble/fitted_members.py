@@ -20,8 +20,18 @@ from ..pipeline.scan import RowScan
 from ..runtime.execution import compute, map_rows
 from ..runtime.forecast import Cost, Sizes, place_products
 from ..runtime.stages import Run
-from ..validation import check_flag, check_real
-from .members import MakeMembers, Member, Members, label_dtype, like_labels, member_name, member_seeds, takes
+from ..validation import check_flag, check_real, most_clusters
+from .members import (
+    MOST_NUMBER,
+    MakeMembers,
+    Member,
+    Members,
+    label_dtype,
+    like_labels,
+    member_name,
+    member_seeds,
+    takes,
+)
 from .row_sample import RowSample, rows_seen
 
 __all__ = ["FittedMembers", "predict_finite"]
@@ -77,8 +87,11 @@ class FittedMembers(MakeMembers):
             return None
         if self.k_range is None and takes(self.base, "constraints"):
             k = self.n_clusters
-            return max(min(2, k), k - FEWER), k + MORE
-        return super()._asked(n_seen)
+            low, high = max(min(2, k), k - FEWER), k + MORE
+        else:
+            low, high = super()._asked(n_seen) or (1, MOST_NUMBER)
+        most = most_clusters(self.base)
+        return (low, high) if most is None else (min(low, most), min(high, most))
 
     def __call__(
         self, run: Run, found: RowScan, guide: Callable[[RowSample | None], dict[str, Any]] | None = None

@@ -6,6 +6,7 @@ import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from types import MethodType
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ from ..runtime.forecast import Cost, Plan, Sizes, make_plan
 from ..runtime.products import Products
 from ..runtime.stages import Run, Stage
 from ..typing import ArrayInput, PathInput
-from ..validation import check_integer, check_n_features, check_option, check_seed
+from ..validation import check_integer, check_n_features, check_option, check_points, check_seed
 from .frames import give_lazy_frames
 
 __all__ = ["MISSING", "Clusterer", "RowClusterer", "where_it_predicts"]
@@ -105,13 +106,14 @@ class Clusterer(ClusterMixin, BaseEstimator):
         """Refuse bad values of new rows in memory, before any task."""
 
     def _check_size(self, rows: Rows) -> None:
-        """Refuse fewer rows than clusters; a subclass more rows than it can take."""
+        """Refuse fewer rows or representatives than clusters; a subclass more rows than it can take."""
         if self.n_clusters > rows.n_samples:
             hint = f"; X has {rows.n_features} columns, is it transposed?" if _is_flat(rows) else ""
             raise ValueError(
                 f"n_clusters must be at most the number of rows, got n_clusters={self.n_clusters} "
                 f"and n_samples={rows.n_samples}{hint}"
             )
+        check_points(self)
 
     # -- fit and plan --------------------------------------------------------------------------------------------------
 
@@ -211,12 +213,12 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
         super().__init_subclass__(**options)
         give_lazy_frames(cls)
 
-    def _block_check(self) -> Callable[[NDArray[Any], int], None] | None:
+    def _block_check(self, rows: Rows) -> Callable[[NDArray[Any], int], None] | None:
         """Function of a raw block of new rows, and its first row's number, that refuses bad values by their place."""
-        return check_finite_block if self.missing == "raise" else None
+        return partial(check_finite_block, absent=rows.absent) if self.missing == "raise" else None
 
     def _check_values(self, array: NDArray[Any], rows: Rows) -> None:
-        check = self._block_check()
+        check = self._block_check(rows)
         if check is not None:  # here, because tasks find some bad value and not the first
             for start in range(0, len(array), rows.block_rows):
                 check(array[start : start + rows.block_rows], start)
@@ -239,7 +241,7 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             inner=function,
             shape=() if columns is None else (columns,),
             out_dtype=dtype,
-            check=self._block_check(),
+            check=self._block_check(rows),
             size=rows.block_rows,
             **arguments,
         )

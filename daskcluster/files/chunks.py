@@ -6,6 +6,7 @@ Zarr allows a chunk to be missing and reads the fill value there, so a lost file
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -25,7 +26,9 @@ __all__ = [
     "absent_parts",
     "are_there",
     "chunk_key",
+    "content_mark",
     "describe_store",
+    "file_mark",
     "fill_value",
     "local_file",
     "stored_unit",
@@ -34,6 +37,8 @@ __all__ = [
 Place: TypeAlias = tuple[int, ...]
 #: In the index of a shard: this chunk is not there.
 _NOTHING = 2**64 - 1
+#: Bytes at each end of a file or object that tell its content from another one's.
+_MARK_BYTES = 4096
 #: Questions to a store that are under way together.
 _AT_ONCE = 256
 
@@ -86,6 +91,38 @@ async def _size(array: zarr.Array[Any], key: str) -> int:
         return await array.store.getsize(f"{array.path}/{key}".lstrip("/"))
     except FileNotFoundError:
         return 0
+
+
+def content_mark(array: zarr.Array[Any]) -> tuple[str | None, ...]:
+    """Digests of the ends of the first and the last stored unit, by which a copy with other content is told.
+
+    A few kilobytes are read. None stands for a unit that is not there.
+    """
+    grid = [-(-size // length) for size, length in zip(array.shape, stored_unit(array), strict=True)]
+    if 0 in grid:
+        return ()
+    keys = [chunk_key(array, place) for place in ((0,) * len(grid), tuple(count - 1 for count in grid))]
+    if isinstance(array.store, LocalStore):
+        return tuple(file_mark(str(local_file(array, key))) for key in keys)
+    parts = [RangeByteRequest(0, _MARK_BYTES), SuffixByteRequest(_MARK_BYTES)]
+    ends = _ask(partial(_part, array, key, part) for key in keys for part in parts)
+    pairs = zip(ends[::2], ends[1::2], strict=True)
+    return tuple(None if None in pair else _mark(*(end.to_bytes() for end in pair)) for pair in pairs)
+
+
+def file_mark(path: str) -> str | None:
+    """Digest of both ends of a file; None where it cannot be read."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            first = file.read(_MARK_BYTES)
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _MARK_BYTES))
+            return _mark(first, file.read(_MARK_BYTES))
+    except OSError:
+        return None
+
+
+def _mark(first: bytes, last: bytes) -> str:
+    return hashlib.blake2b(first + last, digest_size=16).hexdigest()
 
 
 def absent_chunks(array: zarr.Array[Any]) -> NDArray[np.bool_] | None:

@@ -1,13 +1,14 @@
-"""Zarr arrays that a dask array was made from: found in its graph, where they can be found."""
+"""What the task graph of a dask array tells: the Zarr arrays that it was made from, and what a chunk takes to make."""
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import dask.array as da
 import zarr
 
-__all__ = ["stores_of"]
+__all__ = ["bytes_behind", "stores_of"]
 
 #: Wrappers that xarray puts around a stored array are followed so deep.
 _DEPTH = 10
@@ -32,3 +33,29 @@ def _inside(value: Any) -> zarr.Array[Any] | None:
             return value
         value = getattr(value, "array", getattr(value, "_array", None))
     return None
+
+
+def bytes_behind(array: da.Array) -> int:
+    """Bytes of the source chunks that have to be there together for the longest row chunk of an array (n, d).
+
+    Where a raster is stacked into pixels, that is a whole strip of it: its chunks do not follow the pixels.
+
+    Notes
+    -----
+    Sources are the tasks that depend on no other; all of them together are taken to be as large as the array, which
+    holds for what is cut, moved and stacked, but not for sums over more than the rows.
+    """
+    longest = max(range(array.numblocks[0]), key=lambda number: array.chunks[0][number])
+    keys = {(array.name, longest, *rest) for rest in product(*map(range, array.numblocks[1:]))}
+    graph = array.__dask_graph__()
+    needed = graph.cull(keys)
+    # What stands in a layer by itself is an array in a store or in memory, which is not loaded as a whole.
+    single = {name for name, layer in graph.layers.items() if len(layer) == 1 and name != array.name}
+    sources = [key for key, before in needed.get_all_dependencies().items() if before <= single and key not in single]
+    layers = {_layer_of(key) for key in sources} & set(graph.layers)
+    total = sum(len(graph.layers[name]) for name in layers)
+    return len(sources) * array.nbytes // total if total else 0
+
+
+def _layer_of(key: Any) -> str:
+    return str(key[0] if isinstance(key, tuple) else key)

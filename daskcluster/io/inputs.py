@@ -88,6 +88,10 @@ class Source:
         How its numbers become values, where they are not the values.
     name : str
         The argument, for messages.
+    absent : str
+        How a message says what is stored where a value is NaN.
+    beside_bytes : int
+        Memory of what lies beside the rows in this process: the index of an xarray object.
     """
 
     array: Any
@@ -95,6 +99,8 @@ class Source:
     named: Any = None
     declared: Declared | None = None
     name: str = "X"
+    absent: str = "NaN"
+    beside_bytes: int = 0
 
     @property
     def in_memory(self) -> bool:
@@ -167,7 +173,7 @@ def open_source(X: Any, fill: str = "NaN") -> Source:
 def _open(X: Any, name: str, *, label: bool, n_axes: int = 2) -> Source:
     check_kind(name, X, "an array (rows, features)" if n_axes == 2 else "an array with one entry a row, shape (n,)")
     refuse_container(name, X)
-    chunked, named = is_chunked(X), None
+    chunked, named, beside = is_chunked(X), None, 0
     attributes, encoding = {}, {}
     if isinstance(X, str | PathLike | zarr.Array | zarr.Group):
         X = open_rows(X, n_axes=n_axes)  # says that a group is no array
@@ -176,15 +182,17 @@ def _open(X: Any, name: str, *, label: bool, n_axes: int = 2) -> Source:
         named = X._meta if X.ndim == 2 else None
         X = X.to_dask_array()
     elif _is_xarray(X):
+        beside = sum(int(index.nbytes) for index in getattr(X, "indexes", {}).values())
         attributes, encoding, X = X.attrs, X.encoding, X.data
     elif (hdf5 := hdf5_rows(X)) is not None:
         attributes, X = getattr(X, "attrs", {}), hdf5
     found = declared(name, X.dtype, attributes, encoding, label=label) if attributes or encoding else None
+    absent = "NaN" if found is None else found.absent(X.dtype)
     if isinstance(X, np.ndarray) and found is not None:
         X, found = found(X), None
     if isinstance(X, np.ndarray):
         X = file_rows(X) or X
-    return Source(X, chunked, named, found, name)
+    return Source(X, chunked, named, found, name, absent, beside)
 
 
 def open_dask(source: zarr.Array[Any] | PathInput, name: str = "X") -> da.Array:
@@ -268,6 +276,8 @@ class Rows:
     reading : Reading
     given : GivenChunks, optional
         The row chunks that the user's input had, where outputs are to follow them; see `follow_input`.
+    absent : str
+        How a message says what is stored where a value is NaN: what the input's attributes declare as no data.
     """
 
     blocks: da.Array
@@ -276,6 +286,7 @@ class Rows:
     sized_as: np.dtype[Any] | None = None
     reading: Reading = field(default_factory=Reading)
     given: GivenChunks | None = None
+    absent: str = "NaN"
 
     @property
     def n_samples(self) -> int:
@@ -357,10 +368,11 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
     else:
         array, reading = cut_memory(source.name, X, size), Reading(memory_bytes=X.nbytes)
     array = source.decoded(array)
+    reading = replace(reading, memory_bytes=reading.memory_bytes + source.beside_bytes)
     canonical = (size, X.shape[1])
     if array.chunks != da.core.normalize_chunks(canonical, X.shape, dtype=dtype):
         array = array.rechunk(canonical, method="tasks")  # never "p2p", which stalls where workers come and go
-    return Rows(array, missing, source.chunked, sized_as, reading, given)
+    return Rows(array, missing, source.chunked, sized_as, reading, given, source.absent)
 
 
 def follow_input(array: da.Array, rows: Rows) -> da.Array:

@@ -33,6 +33,8 @@ class Declared:
     scale, offset : float
     label : bool
         Whether no value is -1, among labels, and not NaN.
+    names : tuple of str
+        The attribute that declares each of `nodata`.
     """
 
     nodata: tuple[Any, ...]
@@ -40,6 +42,12 @@ class Declared:
     scale: float = 1.0
     offset: float = 0.0
     label: bool = False
+    names: tuple[str, ...] = ()
+
+    def absent(self, stored: np.dtype[Any]) -> str:
+        """How a message says what is stored where NaN is behind the door."""
+        said = [f"{number}, its {name}" for number, name in zip(self.nodata, self.names, strict=True)]
+        return ", or ".join(["NaN"] * (stored.kind == "f" or not said) + said)
 
     def dtype(self, stored: np.dtype[Any]) -> np.dtype[Any]:
         """The dtype of values: a floating one, which has NaN; labels stay integers where they can."""
@@ -111,11 +119,15 @@ def declared(
     found = Declared((), unsigned, scale, offset, label)
     where = {**(encoding if dtype.kind in "iu" else {}), **attributes}
     stored = found._read_as(dtype)
-    numbers = [_as_stored(number, dtype, stored) for key in NODATA for number in _numbers(name, where, key)]
-    nodata = tuple(dict.fromkeys(number for number in numbers if number is not None))
+    named: dict[Any, str] = {}
+    for key in NODATA:
+        for number in _numbers(name, where, key):
+            named.setdefault(_as_stored(number, dtype, stored), key)
+    named.pop(None, None)
+    nodata = tuple(named)
     if not nodata and not unsigned and scale == 1 and offset == 0:
         return None
-    return Declared(nodata, unsigned, scale, offset, label)
+    return Declared(nodata, unsigned, scale, offset, label, tuple(named.values()))
 
 
 def _as_stored(number: float | int, dtype: np.dtype[Any], stored: np.dtype[Any]) -> Any:

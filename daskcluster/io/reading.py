@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..runtime.blocks import as_declared, check_blocks
 from ..runtime.execution import compute, map_to_objects, runs_in_process
 from ..runtime.visibility import Seen, check_shareable
-from .graphs import stores_of
+from .graphs import bytes_behind, stores_of
 from .missing import check_chunks
 from .sources import FileRows, MemoryRows, Stored
 
@@ -41,17 +41,23 @@ class Reading:
         Chunks that are decoded for one read.
     n_units : int
         Such reads.
+    made_of : dask array, optional
+        Its graph tells what a chunk is made from; only looked at for a forecast.
     """
 
     memory_bytes: int = 0
     unit_bytes: int = 0
     buffer_bytes: int = 0
     n_units: int = 1
+    made_of: da.Array | None = None
 
     def peak_bytes(self, threads: int) -> int:
         """Bytes at a time with so many tasks beside each other: one more unit waits until all of it is used."""
-        waiting = min(threads + 1, self.n_units) * self.unit_bytes
-        return waiting + min(threads, self.n_units) * self.buffer_bytes
+        unit_bytes = self.unit_bytes
+        if self.made_of is not None:
+            behind = bytes_behind(self.made_of)
+            unit_bytes = max(unit_bytes, behind if behind > _longest_bytes(self.made_of) else 0)
+        return min(threads + 1, self.n_units) * unit_bytes + min(threads, self.n_units) * self.buffer_bytes
 
 
 def cut(name: str, stored: Stored, rows: int) -> da.Array:
@@ -126,11 +132,16 @@ def reading_of_store(stored: Stored, size: int) -> tuple[int, Reading]:
 
 def reading_of_chunks(array: da.Array, size: int) -> Reading:
     """Chunks of a dask array that are larger than blocks stay until all their blocks are used; made by two copies."""
-    longest = max(array.chunks[0])
-    if longest <= size and array.numblocks[1] == 1:
-        return Reading()
-    unit_bytes = int(longest) * array.shape[1] * array.dtype.itemsize
-    return Reading(unit_bytes=unit_bytes, buffer_bytes=unit_bytes, n_units=array.numblocks[0])
+    reading = Reading(n_units=array.numblocks[0], made_of=array)
+    if max(array.chunks[0]) <= size and array.numblocks[1] == 1:
+        return reading
+    unit_bytes = _longest_bytes(array)
+    return replace(reading, unit_bytes=unit_bytes, buffer_bytes=unit_bytes)
+
+
+def _longest_bytes(array: da.Array) -> int:
+    """Bytes of the longest row chunk of an array (n, d)."""
+    return int(max(array.chunks[0])) * array.shape[1] * array.dtype.itemsize
 
 
 def known_rows(name: str, array: da.Array) -> da.Array:
@@ -142,7 +153,7 @@ def known_rows(name: str, array: da.Array) -> da.Array:
     for store in stores:
         check_shareable(name, store)
         check_chunks(name, store)
-    seen = tuple(map(Seen, stores))
+    seen = tuple(Seen(store, content=True) for store in stores)
     if not any(np.isnan(length) for axis in array.chunks for length in axis):
         return check_blocks(name, array, seen=seen)
     if array.ndim > 1 and np.isnan(array.shape[1]):

@@ -18,8 +18,8 @@ import zarr
 from numpy.typing import NDArray
 
 from ..errors import MissingChunksError, UnreadableChunkError
-from ..files.chunks import are_there, chunk_key, describe_store, fill_value, stored_unit
-from ..runtime.visibility import Seen, process_name, unseen
+from ..files.chunks import are_there, chunk_key, describe_store, file_mark, fill_value, stored_unit
+from ..runtime.visibility import Seen, marks_differ, process_name, unseen
 
 __all__ = ["FileRows", "Hdf5Rows", "MemoryRows", "Stored", "ZarrRows", "file_rows", "hdf5_rows"]
 
@@ -78,13 +78,15 @@ class ZarrRows:
     array : zarr.Array
     absent : bool array over the grid of stored units, or None
         Those that were not there when the array was opened; None when the store cannot tell.
+    seen : Seen, optional
+        Of the process that opened the array.
     """
 
-    def __init__(self, array: zarr.Array[Any], absent: NDArray[np.bool_] | None) -> None:
+    def __init__(self, array: zarr.Array[Any], absent: NDArray[np.bool_] | None, seen: Seen | None = None) -> None:
         self.array = array
         self.absent = absent
         self.shape, self.dtype, self.chunks = array.shape, array.dtype, array.chunks
-        self._seen = Seen(array)
+        self._seen = seen or Seen(array, content=True)
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Read the rows from start to stop.
@@ -163,7 +165,7 @@ class ZarrRows:
         return describe_store(self.array)
 
     def __reduce__(self) -> Any:
-        return ZarrRows, (self.array, self.absent)
+        return ZarrRows, (self.array, self.absent, self._seen)
 
 
 # -- files of plain numbers --------------------------------------------------------------------------------------------
@@ -181,6 +183,8 @@ class FileRows:
         Of the map, or of a view of it; strides are not negative.
     file_bytes : int
         Length of the file.
+    mark : str, optional
+        `file_mark` of the process that has the map; taken when it is pickled.
     """
 
     chunks = None
@@ -193,8 +197,9 @@ class FileRows:
         strides: tuple[int, ...],
         dtype: np.dtype[Any],
         file_bytes: int,
+        mark: str | None = None,
     ) -> None:
-        self.path, self.offset, self.file_bytes = path, offset, file_bytes
+        self.path, self.offset, self.file_bytes, self.mark = path, offset, file_bytes, mark
         self.shape, self.strides, self.dtype = shape, strides, dtype
         self._proved = False
 
@@ -233,10 +238,13 @@ class FileRows:
             raise unseen(self.path, error) from error
         if found != self.file_bytes:
             raise unseen(self.path, f"it has {found} bytes there and not {self.file_bytes}")
+        if marks_differ((self.mark,), (file_mark(self.path),)):
+            raise unseen(self.path, "a file with other content is there")
         self._proved = True
 
     def __reduce__(self) -> Any:
-        return FileRows, (self.path, self.offset, self.shape, self.strides, self.dtype, self.file_bytes)
+        mark = self.mark or file_mark(self.path)
+        return FileRows, (self.path, self.offset, self.shape, self.strides, self.dtype, self.file_bytes, mark)
 
 
 def file_rows(array: NDArray[Any]) -> FileRows | None:

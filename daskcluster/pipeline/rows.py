@@ -71,18 +71,19 @@ def scatter_rows(values: NDArray[Any], rows: NDArray[np.intp] | None, n_rows: in
     return every
 
 
-def bad_value(value: float, row: int, column: int) -> ValueError:
-    """The error that names a value which is NaN or infinite."""
+def bad_value(value: float, row: int, column: int, absent: str) -> ValueError:
+    """The error that names a value which is NaN or infinite; `absent` is how NaN is stored, see `Rows`."""
     name = "NaN" if np.isnan(value) else "infinity (inf)"
+    stored = f" (stored as {absent})" if np.isnan(value) and absent != "NaN" else ""
     return ValueError(
-        f"X contains {name} at row {row}, column {column}; pass missing='label' to give such rows the label -1"
+        f"X contains {name} at row {row}, column {column}{stored}; pass missing='label' to give such rows the label -1"
     )
 
 
-def check_finite_block(block: NDArray[Any], first_row: int) -> None:
+def check_finite_block(block: NDArray[Any], first_row: int, absent: str) -> None:
     """Raise the error that names the first value of a block that is NaN or infinite."""
     finite = finite_rows(block)
     if finite is not None:
         row = int(np.argmin(finite))
         column = int(np.argmin(np.isfinite(block[row])))
-        raise bad_value(float(block[row, column]), first_row + row, column)
+        raise bad_value(float(block[row, column]), first_row + row, column, absent)

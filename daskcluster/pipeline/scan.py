@@ -274,7 +274,7 @@ def _take_valid(
 def _raise_first_bad(rows: Rows, found: list[dict[str, Any]]) -> None:
     for number, part in enumerate(found):
         if part["row"] >= 0:
-            raise bad_value(part["value"], number * rows.block_rows + part["row"], part["column"])
+            raise bad_value(part["value"], number * rows.block_rows + part["row"], part["column"], rows.absent)
 
 
 def _choose_form(

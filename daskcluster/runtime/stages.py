@@ -16,6 +16,7 @@ from .forecast import Cost, Sizes
 from .products import Products
 from .progress import Progress
 from .released import released_on_failure
+from .signals import ending_signals
 
 __all__ = ["Run", "Stage", "StageList"]
 
@@ -84,7 +85,8 @@ class Run:
     Notes
     -----
     A context manager. ``run(stage, *results)`` calls a stage under its title. Of a fit that fails nothing stays but
-    what is complete in a named store.
+    what is complete in a named store; SIGTERM and SIGHUP, of which Python would die with all in place, are such a
+    failure, by SystemExit.
     """
 
     def __init__(self, rows: Any, products: Products, stages: Any, verbose: bool) -> None:
@@ -96,6 +98,7 @@ class Run:
         products.stages = [{"title": stage.title, "products": list(stage.kept)} for stage in stages]
 
     def __enter__(self) -> Run:
+        self._open.enter_context(ending_signals(_exit))
         self._open.enter_context(self._progress)
         self._open.enter_context(released_on_failure())
         return self
@@ -114,3 +117,8 @@ class Run:
     def detail(self, text: str) -> None:
         """Show how far the running stage is, beside its title."""
         self._progress.detail(text)
+
+
+def _exit(number: int) -> SystemExit:
+    """End the program with the code that shells give to one that a signal ends."""
+    return SystemExit(128 + number)

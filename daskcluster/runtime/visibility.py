@@ -16,10 +16,10 @@ from zarr.core.sync import sync
 from zarr.storage import MemoryStore
 
 from ..errors import UnseenStoreError
-from ..files.chunks import describe_store
+from ..files.chunks import content_mark, describe_store
 from .execution import runs_in_process
 
-__all__ = ["Seen", "check_shareable", "process_name", "unseen"]
+__all__ = ["Seen", "check_shareable", "marks_differ", "process_name", "unseen"]
 
 
 def process_name() -> str:
@@ -50,10 +50,18 @@ class Seen:
     Parameters
     ----------
     array : zarr.Array
+    content : bool
+        Whether the content has to be the same too, as far as `content_mark` tells: of what is read only.
+    mark : tuple, optional
+        That of the process that opened the array; taken when it is pickled.
     """
 
-    def __init__(self, array: zarr.Array[Any]) -> None:
+    def __init__(
+        self, array: zarr.Array[Any], content: bool = False, mark: tuple[str | None, ...] | None = None
+    ) -> None:
         self.array = array
+        self._content = content
+        self._mark = mark
         self._proved = False
 
     def prove(self) -> None:
@@ -72,12 +80,21 @@ class Seen:
             found = sync(zarr.AsyncArray.open(array.store_path, zarr_format=array.metadata.zarr_format))
         except Exception as error:
             return f"nothing to open there: {type(error).__name__}"
-        return (
-            None if _form(found) == _form(array) else f"another array is there, {_form(found)} and not {_form(array)}"
-        )
+        if _form(found) != _form(array):
+            return f"another array is there, {_form(found)} and not {_form(array)}"
+        if self._mark is not None and marks_differ(self._mark, content_mark(array)):
+            return "an array with other content is there"
+        return None
 
     def __reduce__(self) -> Any:
-        return Seen, (self.array,)
+        if self._content and self._mark is None:
+            self._mark = content_mark(self.array)
+        return Seen, (self.array, self._content, self._mark)
+
+
+def marks_differ(one: tuple[str | None, ...], other: tuple[str | None, ...]) -> bool:
+    """Whether some content is there in both places and is not the same; what is missing is told elsewhere."""
+    return any(a != b for a, b in zip(one, other, strict=True) if a is not None and b is not None)
 
 
 def _form(array: Any) -> tuple[Any, ...]:

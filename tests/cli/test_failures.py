@@ -74,7 +74,7 @@ def test_interrupted_run_leaves_nothing(tmp_path, name):
     with start("make", "flower", tmp_path / "x.zarr", "-n", "1G", "--quiet") as process:
         stderr = end_when(process, lambda: os.listdir(tmp_path), name)
     told = f"{ENDINGS[name][1]} Unfinished outputs are removed; --storage keeps finished stages."
-    assert said(stderr) == [told]
+    assert stderr.splitlines() == [told]
     assert os.listdir(tmp_path) == []
 
 
@@ -86,54 +86,63 @@ def large(tmp_path_factory) -> Path:
     return folder / "x.zarr"
 
 
-def said(stderr: str) -> list[str]:
-    """Lines of a command, but for what Python's own process says of semaphores of workers that were ended."""
-    return [line for line in stderr.splitlines() if "resource_tracker" not in line and "warnings.warn(" not in line]
+WORKERS = pytest.mark.parametrize("workers", [[], ["--workers", "2"]], ids=["threads", "workers"])
 
 
-def left_in(temporary: Path) -> list[Path]:
-    """What is left in a folder of temporary files, but for the locks of dask's own folder there."""
-    ours = [path for path in temporary.rglob("*") if path.is_file() and path.suffix != ".lock"]
-    return ours + list(temporary.glob("daskcluster-*"))
+@pytest.fixture
+def temporary(tmp_path) -> tuple[Path, dict[str, str]]:
+    """An empty folder of temporary files, and the settings that have a command use it."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    return folder, {"DASK_TEMPORARY_DIRECTORY": str(folder), "TMPDIR": str(folder)}
 
 
 @posix
-@pytest.mark.parametrize("workers", [[]], ids=["threads"])
+@WORKERS
 @pytest.mark.parametrize("name", ENDINGS)
-def test_a_fit_that_was_ended_goes_on(large, tmp_path, name, workers):
+def test_a_fit_that_was_ended_goes_on(large, tmp_path, temporary, name, workers):
     """With the same command; meanwhile there are finished stages and nothing else, nor any process."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
+    folder, settings = temporary
     fit = ["fit", large, "-k", "3", "--representatives", "500", "--seed", "0", "--labels", tmp_path / "l.zarr"]
-    fit += ["--storage", tmp_path / "run", "--quiet", *workers]
-    settings = {"DASK_TEMPORARY_DIRECTORY": str(temporary)}
-    with start(*fit, **settings) as process:
+    fit += ["--storage", tmp_path / "run", "--quiet"]
+    with start(*fit, *workers, **settings) as process:
         stderr = end_when(process, lambda: list(tmp_path.glob("run/.nearest.partial*/rows/c/*")), name)
     told = f"{ENDINGS[name][1]} Unfinished outputs are removed; the same command goes on where it stopped."
-    assert said(stderr) == [told]
+    assert stderr.splitlines() == [told]
     wait_for_end_of_group(process.pid)
-    assert not left_in(temporary)
+    assert not list(folder.iterdir())
     assert not list(tmp_path.rglob("*partial*"))
     assert not list(tmp_path.glob("*l.zarr*"))
     assert (tmp_path / "run" / "representatives").exists()
-    if not workers:
+    if name == "SIGTERM":  # what is left is the same for all
         succeed(*fit)
 
 
 @posix
-@pytest.mark.parametrize("workers", [[]], ids=["threads"])
-def test_scratch_of_a_fit_that_was_ended(large, tmp_path, workers):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
+@WORKERS
+def test_scratch_of_a_fit_that_was_ended(large, tmp_path, temporary, workers):
+    folder, settings = temporary
     fit = ["fit", large, "-k", "3", "--representatives", "500", "--labels", tmp_path / "l.zarr", "--quiet", *workers]
-    settings = {"DASK_TEMPORARY_DIRECTORY": str(temporary), "DASK_DASKCLUSTER__MEMORY_BUDGET": "1 MiB"}
-    where = "dask-scratch-space/*" if workers else "daskcluster-*/nearest/rows/c/*"
+    settings["DASK_DASKCLUSTER__MEMORY_BUDGET"] = "1 MiB"
+    where = "daskcluster-*/dask-scratch-space/worker-*" if workers else "daskcluster-*/nearest/rows/c/*"
     with start(*fit, **settings) as process:
-        stderr = end_when(process, lambda: list(temporary.glob(where)), "SIGTERM")
-    (line,) = said(stderr)
+        stderr = end_when(process, lambda: list(folder.glob(where)), "SIGTERM")
+    (line,) = stderr.splitlines()
     assert line.startswith("Ended by SIGTERM.")
     wait_for_end_of_group(process.pid)
-    assert not left_in(temporary)
+    assert not list(folder.iterdir())
+
+
+@posix
+def test_workers_that_start_are_ended_too(large, tmp_path, temporary):
+    folder, settings = temporary
+    fit = ["fit", large, "-k", "3", "--labels", tmp_path / "l.zarr", "--quiet", "--workers", "2"]
+    with start(*fit, **settings) as process:  # the folder of the workers is made before they are
+        stderr = end_when(process, lambda: list(folder.glob("daskcluster-*/.lock")), "SIGTERM")
+    (line,) = stderr.splitlines()
+    assert line.startswith("Ended by SIGTERM.")
+    wait_for_end_of_group(process.pid)
+    assert not list(folder.iterdir())
 
 
 @posix
@@ -142,8 +151,9 @@ def test_what_is_ignored_stays_so(tmp_path):
     program = """
 import os, signal
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
-from daskcluster.cli.signals import Ended, ending_signals
-with ending_signals():
+from daskcluster.cli.signals import Ended
+from daskcluster.runtime.signals import ending_signals
+with ending_signals(Ended, last=True):
     os.kill(os.getpid(), signal.SIGHUP)
     try:
         os.kill(os.getpid(), signal.SIGTERM)

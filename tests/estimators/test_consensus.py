@@ -262,7 +262,7 @@ def test_what_is_refused(make):
     with pytest.raises(ValueError, match="every label is -1"):
         make().fit(np.full((10, 2), -1))
     with pytest.raises(
-        ValueError, match=r"n_clusters=300 and n_samples=200|n_representatives must be an integer >= 300"
+        ValueError, match=r"n_clusters=300 and n_samples=200|n_representatives must be at least n_clusters, got"
     ):
         make(n_clusters=300).fit(labels)
     few = np.full((10, 2), -1)

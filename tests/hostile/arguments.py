@@ -114,8 +114,14 @@ CASES: list[Case] = [
     parameter("Ensemble", "predict_unsampled", "x", T, "predict_unsampled must be True or False, got 'x'$"),
     parameter("FastCSC", "alpha", -1, V, "alpha must be a number >= 0"),
     parameter("FastCSPML", "n_landmarks", 0, V, "n_landmarks must be an integer >= 1"),
+    parameter("FastCSPML", "n_landmarks", 2, V, "n_landmarks must be at least n_clusters, got n_landmarks=2"),
+    parameter("USPEC", "n_representatives", 2, V, "n_representatives must be at least n_clusters, got"),
+    parameter("FastCSC", "n_representatives", 2, V, "n_representatives must be at least n_clusters, got"),
+    parameter("USENC", "n_representatives", 2, V, "n_representatives must be at least n_clusters, got"),
     parameter("SEC", "n_components", 0, V, "n_components must be an integer >= 1"),
-    parameter("ISEC", "n_representatives", 1, V, "n_representatives must be an integer >= 3"),
+    parameter(
+        "ISEC", "n_representatives", 1, V, "n_representatives must be at least n_clusters, got n_representatives=1"
+    ),
     refused("KMeans(foo=1)", lambda: dc.KMeans(3, foo=1), T, "unexpected keyword argument 'foo'"),  # type: ignore[call-arg]
     # -- partial labels and constraints
     refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import struct
 from typing import Any
 
@@ -62,8 +63,36 @@ def test_declared_nodata_is_missing_like_nan(dtype, number, attributes, tmp_path
     np.testing.assert_array_equal(labels, expected.labels_)
     np.testing.assert_array_equal(np.asarray(model.predict(path)), labels)
     assert np.isnan(np.asarray(model.transform(path))[BAD]).all()
-    with pytest.raises(ValueError, match="X contains NaN at row 0, column 0"):
+    said = re.escape(declared("X", values.dtype, attributes, {}).absent(values.dtype))
+    with pytest.raises(ValueError, match=rf"X contains NaN at row 0, column 0 \(stored as {said}\); pass missing='l"):
         dc.KMeans(3).fit(path)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "attributes", "words"),
+    [
+        ("i2", {"_FillValue": -9999}, " (stored as -9999, its _FillValue)"),
+        (
+            "i2",
+            {"missing_value": [-1234, -9999]},
+            " (stored as -1234, its missing_value, or -9999, its missing_value)",
+        ),
+        ("i2", {"_FillValue": -9999, "missing_value": -9999}, " (stored as -9999, its _FillValue)"),
+        ("f4", {"_FillValue": -9999}, " (stored as NaN, or -9999.0, its _FillValue)"),
+        ("f4", {"_FillValue": "NaN"}, ""),
+    ],
+)
+def test_the_error_names_what_is_no_data(dtype, attributes, words, tmp_path):
+    """In a store and in memory, in `fit` and, where it is first seen, in `predict`."""
+    values = (ROWS * 4 + 20).astype(dtype)
+    model = dc.KMeans(3, random_state=0).fit(values)
+    values[7, 1] = np.nan if attributes == {"_FillValue": "NaN"} else -9999
+    path = store(tmp_path / "X.zarr", values, **attributes)
+    chunked = Variable(da.from_array(values, chunks=(70, 2)), attrs=attributes)
+    for X in (path, chunked, Variable(values, attrs=attributes)):
+        for call in (dc.KMeans(3).fit, lambda X: np.asarray(model.predict(X))):
+            with pytest.raises(ValueError, match=f"X contains NaN at row 7, column 1{re.escape(words)}; pass"):
+                call(X)
 
 
 @pytest.mark.parametrize(

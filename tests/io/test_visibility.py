@@ -13,6 +13,7 @@ import pytest
 import zarr
 
 import daskcluster as dc
+from daskcluster.files.chunks import content_mark
 from daskcluster.io import write_array
 from daskcluster.runtime.execution import compute
 from daskcluster.runtime.visibility import Seen
@@ -85,6 +86,28 @@ def test_a_worker_that_sees_another_store_there(folders, cluster_processes):
 
 
 @needs_proc
+@pytest.mark.parametrize("rows", [0, -1], ids=["first", "last"])
+@pytest.mark.parametrize("compressors", ["auto", None], ids=["compressed", "plain"])
+def test_a_worker_that_sees_other_content_there(rows, compressors, folders, cluster_processes):
+    """In an array of the same shape, dtype and chunks; as told by its first and its last chunk."""
+    path = save(f"{HERE}/X.zarr", compressors=compressors)
+    other = ROWS.copy()
+    other[rows] += 1
+    save(folders[1] / "X.zarr", other, compressors=compressors)
+    words = f"worker {first_worker(cluster_processes)} does not see '{path}' .*an array with other content is there"
+    for X in (path, da.from_array(zarr.open_array(path, mode="r"), chunks=(100, 3))):
+        with pytest.raises(dc.UnseenStoreError, match=words):
+            dc.KMeans(3).fit(X)
+
+
+@needs_proc
+def test_a_worker_that_sees_a_copy_there(folders, cluster_processes):
+    save(folders[1] / "X.zarr")
+    model = dc.KMeans(3, random_state=0).fit(save(f"{HERE}/X.zarr"))
+    assert dc.metrics.adjusted_rand_index(model.labels_, TRUTH) == 1.0
+
+
+@needs_proc
 def test_a_worker_that_sees_the_store_without_some_of_its_chunks(folders, cluster_processes):
     path = save(f"{HERE}/X.zarr")
     save(folders[1] / "X.zarr")
@@ -114,6 +137,11 @@ def test_a_worker_that_does_not_see_the_file_of_a_memory_map(folders, cluster_pr
         dc.UnseenStoreError, match=f"worker {first_worker(cluster_processes)} does not see '{HERE}/X.npy'"
     ):
         dc.KMeans(3).fit(mapped)
+    np.save(folders[1] / "X.npy", ROWS + 1)
+    with pytest.raises(dc.UnseenStoreError, match="a file with other content is there"):
+        dc.KMeans(3).fit(mapped)
+    np.save(folders[1] / "X.npy", ROWS)
+    dc.KMeans(3).fit(mapped)
 
 
 @needs_proc
@@ -182,3 +210,16 @@ def test_the_proof_costs_one_look_a_process(tmp_path, monkeypatch):
     seen.prove()
     with pytest.raises(dc.UnseenStoreError, match=r"process \d+ on .* does not see"):
         Seen(array).prove()
+
+
+def test_the_content_of_any_store_has_a_mark(tmp_path):
+    for where in (str(tmp_path / "X.zarr"), zarr.storage.MemoryStore(), "memory://marks/X.zarr"):
+        array = zarr.create_array(where, data=ROWS, chunks=(400, 2))
+        first, last = content_mark(array)
+        array[0, 0] += 1
+        changed, same = content_mark(array)
+        assert None not in (first, last)
+        assert (changed != first, same == last) == (True, True)
+    empty = zarr.create_array(str(tmp_path / "empty.zarr"), shape=(10, 2), chunks=(5, 2), dtype="f4")
+    assert content_mark(empty) == (None, None)
+    assert content_mark(zarr.create_array(str(tmp_path / "none.zarr"), shape=(0, 2), chunks=(5, 2), dtype="f4")) == ()

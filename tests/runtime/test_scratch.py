@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 
 import daskcluster as dc
 from daskcluster.runtime.scratch import ScratchFolder
+from tests.cli.calls import wait_for_end_of_group
 from tests.estimators.cases import BLOBS, CASES, every, reference
 from tests.interrupts import interrupted_after
 
@@ -204,6 +206,68 @@ def test_an_interrupted_program_leaves_nothing(scratch):
     )
     assert done.returncode in (130, -signal.SIGINT), done.stderr
     assert done.stderr.splitlines()[-1] == "KeyboardInterrupt"
+    assert not list(scratch.iterdir())
+
+
+ON_A_CLUSTER = """
+import sys
+import dask, dask.array as da
+import daskcluster as dc
+from distributed import Client, LocalCluster
+
+if __name__ == "__main__":
+    dask.config.set({"temporary-directory": sys.argv[1], "daskcluster.memory-budget": 1})
+    rows = da.random.default_rng(0).normal(size=(1_000_000, 8), chunks=(100_000, 8))
+    with LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as cluster, Client(cluster):
+        dc.USPEC(3, n_representatives=500, random_state=0, storage=sys.argv[2]).fit(rows)
+"""
+
+
+@posix
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_program_on_a_cluster_of_its_own(scratch, tmp_path, name):
+    """A queue's signal to the program ends a fit as an exception does: the program's own blocks close, too."""
+    program, store = tmp_path / "program.py", tmp_path / "run"
+    program.write_text(ON_A_CLUSTER)
+    number = getattr(signal, name)
+    with subprocess.Popen(
+        [sys.executable, str(program), str(scratch), str(store)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        while not list(store.glob(".*.partial*/rows/c/*")):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        process.send_signal(number)
+        stderr = process.communicate(timeout=60)[1]
+    assert process.returncode in (128 + number, -number), stderr
+    assert "Traceback" not in stderr or name == "SIGINT"
+    assert not list(scratch.glob("daskcluster-*"))
+    assert not list(store.glob("*partial*"))
+    assert not list(scratch.rglob("*.dirlock"))
+    wait_for_end_of_group(process.pid)
+
+
+@posix
+def test_a_programs_own_handlers_stay(scratch):
+    """Of signals, in a fit and after it: the program decides about those that it knows."""
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        with interrupted_after(lambda stage: not heard and os.kill(os.getpid(), signal.SIGTERM)):
+            dc.USPEC(3, n_representatives=60, random_state=0).fit(da.from_array(BLOBS, chunks=(64, 2)))
+        assert heard == [signal.SIGTERM]
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        terminated = interrupted_after(lambda stage: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(SystemExit) as ended, terminated:
+            dc.USPEC(3, n_representatives=60, random_state=0).fit(da.from_array(BLOBS, chunks=(64, 2)))
+        assert ended.value.code == 128 + signal.SIGTERM
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
     assert not list(scratch.iterdir())
 
 

@@ -163,7 +163,7 @@ class Consensus(RowClusterer):
     def _n_features_out(self) -> int:
         return self._rule().n_points
 
-    def _block_check(self) -> Any:
+    def _block_check(self, rows: Rows) -> Any:
         return check_label_block
 
     def _output(self, what: str) -> tuple[int | None, Any]:

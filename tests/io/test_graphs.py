@@ -1,0 +1,52 @@
+"""What the graph of a dask array tells of what its chunks are made from."""
+
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+
+import daskcluster as dc
+from daskcluster.io.graphs import bytes_behind
+
+ROWS = da.zeros((1000, 6), chunks=(100, 6))
+
+
+@pytest.mark.parametrize(
+    ("array", "rows"),
+    [
+        (ROWS, 100),
+        (ROWS + 1, 100),
+        (ROWS.rechunk((300, 6)), 300),
+        (ROWS.rechunk((100, 2)), 100),
+        (ROWS + ROWS[::-1], 200),
+        (da.from_array(np.zeros((1000, 6)), chunks=(250, 6)), 250),
+    ],
+    ids=["plain", "mapped", "merged", "columns", "two sources", "NumPy"],
+)
+def test_rows_behind_a_chunk(array, rows):
+    assert bytes_behind(array) == rows * 6 * 8
+
+
+def test_a_store_is_read_by_its_chunks(tmp_path):
+    zarr.create_array(str(tmp_path / "x.zarr"), shape=(1000, 6), chunks=(100, 6), dtype="f8")
+    assert bytes_behind(da.from_zarr(str(tmp_path / "x.zarr"))) == 100 * 6 * 8
+
+
+def test_pixels_of_a_raster_need_a_strip_of_it():
+    """Chunks of 100 x 100 in a raster of 400 columns: no chunk of pixels is made of less than four of each band."""
+    pixels = da.zeros((6, 200, 400), chunks=(1, 100, 100)).reshape(6, -1).T
+    assert set(pixels.chunks[0]) == {100 * 100}
+    assert bytes_behind(pixels) == 6 * 4 * 100 * 100 * 8
+
+
+def test_the_plan_has_the_strip_and_the_index():
+    """Of a raster that is stacked into pixels."""
+    xarray = pytest.importorskip("xarray")
+    raster = da.zeros((6, 2000, 4000), chunks=(1, 1000, 1000), dtype=np.float32)
+    stacked = xarray.DataArray(raster, dims=("band", "y", "x")).stack(pixel=("y", "x")).transpose("pixel", "band")
+    model, n_samples = dc.KMeans(3), 2000 * 4000
+    plain = da.zeros((n_samples, 6), chunks=(1_000_000, 6), dtype=np.float32)
+    more = model.plan(stacked).peak_bytes - model.plan(plain).peak_bytes
+    index = stacked.indexes["pixel"].nbytes
+    strip = 6 * 4 * 1000 * 1000 * 4
+    assert more >= index + 2 * strip
