@@ -201,8 +201,10 @@ class SpectralMembers(MakeMembers):
         return Members([Member(model) for model in models], held, k_range, numbers, seeds)
 
     def _allowed(self, asked: tuple[int, int], n_seen: int) -> tuple[int, int]:
-        """The range that so many rows allow, see `few_rows_range`."""
-        return few_rows_range(super()._allowed(asked, n_seen), self.n_clusters, n_seen)
+        """The range that so many rows, and the representatives, allow; see `few_rows_range`."""
+        low, high = super()._allowed(asked, n_seen)
+        most = self.represent.n_representatives
+        return few_rows_range((min(low, most), min(high, most)), self.n_clusters, n_seen)
 
     def _chosen(self, n_rows: int) -> Represent:
         """How each graph chooses its representatives, of so many rows.

@@ -1,4 +1,4 @@
-"""Easy data of few rows: every estimator finds the clusters, with the defaults. The ensembles have tests of their own.
+"""Easy data of few rows: every estimator finds the clusters, with the defaults.
 
 `ci/benchmarks/run few_rows` is the table of which these are some cells.
 """
@@ -60,12 +60,14 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "FastCSC, labels": lambda X, y, k: dc.FastCSC(k, random_state=0).fit_predict(X, known(y)),
     "FastCSPML, labels": lambda X, y, k: dc.FastCSPML(k, random_state=0).fit_predict(X, known(y)),
     "CSPML, labels": lambda X, y, k: dc.CSPML(k, random_state=0).fit_predict(X, known(y)),
+    "USENC": lambda X, y, k: dc.USENC(k, n_base_clusterings=8, random_state=0).fit_predict(X),
+    "Ensemble": lambda X, y, k: dc.Ensemble(k, n_base_clusterings=4, random_state=0).fit_predict(X),
     "BipartiteCut": lambda X, y, k: dc.BipartiteCut(k, random_state=0).fit_predict(partitions(X, k)),
     "SEC": lambda X, y, k: dc.SEC(k, random_state=0).fit_predict(partitions(X, k)),
     "ISEC": lambda X, y, k: dc.ISEC(k, random_state=0).fit_predict(partitions(X, k)),
 }
 #: Those that find rings; to the others they are no clusters, or shapes of a size that they do not resolve.
-SPECTRAL = ("USPEC", "USPEC, exact", "FastCSC", "FastCSC, labels")
+SPECTRAL = ("USPEC", "USPEC, exact", "USENC", "Ensemble", "FastCSC", "FastCSC, labels")
 
 
 def found(estimator: str, X: np.ndarray, y: np.ndarray) -> float:
@@ -95,3 +97,13 @@ def test_blobs_of_unequal_sizes(estimator, n):
 def test_rings(estimator, n):
     for seed in range(3):
         assert found(estimator, *rings(n, seed)) >= 0.99
+
+
+@pytest.mark.parametrize("n", [500, 1000, 2000])
+@pytest.mark.parametrize("n_graphs", [1, 4])
+def test_base_clusterings_do_not_take_clusters_apart(n, n_graphs):
+    """Where there are more of them than k, and few rows for each."""
+    X, y = rings(n, 2)
+    model = dc.USENC(2, n_graphs=n_graphs, random_state=1).fit(X)
+    assert model.k_range_[1] > 2
+    assert dc.metrics.adjusted_rand_index(y, model.labels_) > 0.99

@@ -374,6 +374,8 @@ OTHER_PARAMETERS: dict[str, tuple[Any, Any]] = {
     "n_neighbors": (4, 6),
     "n_components": (11, 13),
     "n_base_clusterings": (4, 5),
+    "n_graphs": (2, 3),
+    "affinity": ("adaptive", "gaussian"),
     "k_range": ((3, 8), (3, 10)),
     "selection": ("random", "kmeans"),
     "neighbors": ("exact", "approximate"),
