@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..kernels.incidence import agreement_rows, count_together
 from ..pipeline.lift import LiftedRows, embed_block
+from ..pipeline.lloyd import nearest_centers
 from ..runtime.execution import FAN_IN, add_parts, compute, reduce_blocks, tiles
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.stages import Run, Stage
@@ -46,7 +47,7 @@ class Rule:
 def lifted_rule(book: LabelBook, vectors: NDArray[np.float64], centers: NDArray[np.float64]) -> Rule:
     """Rule of a row's nearest centre; a row is the mean of its base clusters' vectors (c, q), at unit length."""
     points = LiftedRows(partial(incidence_edges, offsets=book.offsets), vectors)
-    return Rule(points.nearest_centers(centers).labels, partial(embed_block, points=points), vectors.shape[1])
+    return Rule(nearest_centers(points, centers).labels, partial(embed_block, points=points), vectors.shape[1])
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..pipeline.affinity import affinity_graph, distance_sum, mean_distance
 from ..pipeline.bipartite import BipartiteGraph
 from ..pipeline.cut import cut_small_graph, small_affinity
 from ..pipeline.kmeans import center_starts
-from ..pipeline.lift import LiftedLabels, LiftedRows
+from ..pipeline.lift import LiftedLabels, LinkedRows
 from ..pipeline.lloyd import lloyd_in_memory
 from ..pipeline.model import SpectralModel
 from ..pipeline.neighbors import Link, RepresentativeIndex, nearest_block
@@ -46,7 +46,7 @@ CENTER_ROWS = 2**13
 ROWS_PER_CENTER = 64
 START_SHARE = 4
 #: Lloyd passes on these, and the movement of the centres, relative to the mean variance, at which they end.
-CENTER_ITER = 20
+CENTER_ITER = 10
 CENTER_TOL = 1e-3
 
 #: Where rows are few: rows of a base cluster and of a representative at least, and how many times the clusters of the
@@ -306,7 +306,7 @@ class SpectralMembers(MakeMembers):
         for part, graph, bandwidth, members, finish in zip(begun, graphs, bandwidths, group, finished, strict=True):
             dtype = label_dtype(members.most)
             labels = map_rows(
-                LiftedLabels(LiftedRows(graph.edges_of, finish["vectors"]), finish["centers"], dtype),
+                LiftedLabels(LinkedRows(graph.edges_of, finish["vectors"]), finish["centers"], dtype),
                 graph.held,
                 name="dc-assign",
                 columns=len(members.members),
@@ -426,7 +426,7 @@ def _finish(
     vectors = cut.vectors[:, :width]
     centers = []
     for number, seed in zip(members.n_clusters, members.seeds, strict=True):
-        embedded, _ = LiftedRows(edges_of, vectors[:, : max(number, least)])(sample)
+        embedded, _ = LinkedRows(edges_of, vectors[:, : max(number, least)])(sample)
         centers.append(_place_centers(embedded, number, stream(seed, "discretize")))
     return {"vectors": vectors, "eigenvalues": cut.eigenvalues[:width], "centers": centers}
 

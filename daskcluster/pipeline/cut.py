@@ -16,7 +16,7 @@ from ..runtime.execution import FAN_IN, compute, map_rows, reduce_blocks, tiles
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.stages import Run, Stage
 from .bipartite import BipartiteGraph, EdgesOf
-from .lift import LiftedRows, embed_block
+from .lift import LiftedRows, LinkedRows, embed_block
 from .parts import LEAST_LINK, joining_edges, parts_of, without_specks
 
 __all__ = ["Cut", "TransferCut", "cut_small_graph", "lift_embedding", "small_affinity", "transfer_cut"]
@@ -45,7 +45,8 @@ class TransferCut:
 
     def points(self, graph: BipartiteGraph) -> LiftedRows:
         """Block of the graph -> embedding of its rows."""
-        return LiftedRows(graph.edges_of, self.vectors)
+        kind = LiftedRows if graph.points is None else LinkedRows
+        return kind(graph.edges_of, self.vectors)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from ..runtime.threads import one_blas_thread
 from .bipartite import EdgesOf
 from .rows import scatter_rows
 
-__all__ = ["LiftedLabels", "LiftedRows", "embed_block"]
+__all__ = ["LiftedLabels", "LiftedRows", "LinkedRows", "embed_block"]
 
 
 class LiftedRows:
@@ -48,6 +48,10 @@ class LiftedRows:
         rows = np.flatnonzero(there)
         return indices[rows], weights[rows], rows
 
+
+class LinkedRows(LiftedRows):
+    """The same of rows with few edges, a handful of representatives: their nearest centres are found by products."""
+
     def nearest_centers(self, centers: NDArray[np.float64]) -> LiftedLabels:
         """Block -> nearest of these centres (k, q)."""
         return LiftedLabels(self, [centers])
@@ -58,7 +62,7 @@ class LiftedLabels:
 
     Parameters
     ----------
-    points : LiftedRows
+    points : LinkedRows
     centers : sequence of (k_j, q_j) float64
         Of each clustering, by the first q_j columns of the embedding.
     dtype : dtype
@@ -70,7 +74,7 @@ class LiftedLabels:
     each clustering, when the first block comes.
     """
 
-    def __init__(self, points: LiftedRows, centers: Sequence[NDArray[np.float64]], dtype: Any = np.int32) -> None:
+    def __init__(self, points: LinkedRows, centers: Sequence[NDArray[np.float64]], dtype: Any = np.int32) -> None:
         self.points, self.centers, self.dtype = points, list(centers), np.dtype(dtype)
         self._tables: tuple[Any, ...] | None = None
 

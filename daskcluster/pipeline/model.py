@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .affinity import edges_by, n_held
-from .lift import LiftedLabels, LiftedRows, embed_block
+from .lift import LiftedLabels, LinkedRows, embed_block
 from .neighbors import RepresentativeIndex, index_representatives, nearest_block
 from .rows import RowForm
 
@@ -59,9 +59,9 @@ class SpectralModel:
     affinity: str = "gaussian"
 
     @property
-    def points(self) -> LiftedRows:
+    def points(self) -> LinkedRows:
         """Block of packed edges with distances -> embedding."""
-        return LiftedRows(edges_by(self.affinity, self.bandwidth, 2 * self.n_held), self.vectors)
+        return LinkedRows(edges_by(self.affinity, self.bandwidth, 2 * self.n_held), self.vectors)
 
     @property
     def n_held(self) -> int:

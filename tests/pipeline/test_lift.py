@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskcluster.pipeline.bipartite import pack_edges, unpack_edges
-from daskcluster.pipeline.lift import LiftedLabels, LiftedRows
+from daskcluster.pipeline.lift import LiftedLabels, LinkedRows
 
 NUMBERS, WIDTHS = (3, 17, 8, 40), (5, 17, 3, 23)
 
@@ -17,7 +17,7 @@ def example(n_rows=500, p=60, q=23, n_neighbors=4, missing=(), seed=0):
     indices = np.array([rng.choice(p, n_neighbors, replace=False) for _ in range(n_rows)], np.int32)
     indices[list(missing)] = -1
     edges = pack_edges(indices, rng.random((n_rows, n_neighbors), np.float32) + np.float32(0.1))
-    points = LiftedRows(unpack_edges, rng.normal(size=(p, q)))
+    points = LinkedRows(unpack_edges, rng.normal(size=(p, q)))
     centers = []
     for number, width in zip(NUMBERS, WIDTHS, strict=True):
         rows = np.abs(rng.normal(size=(number, width)))
@@ -51,7 +51,7 @@ def test_a_clustering_does_not_depend_on_those_beside_it():
     edges, points, centers = example(missing=(0, 7, 499))
     together = LiftedLabels(points, centers)(edges)
     for j, own in enumerate(centers):
-        narrow = LiftedRows(unpack_edges, points.vectors[:, : own.shape[1]].astype(np.float64))
+        narrow = LinkedRows(unpack_edges, points.vectors[:, : own.shape[1]].astype(np.float64))
         assert np.array_equal(narrow.nearest_centers(own).labels(edges), together[:, j])
     assert (together[[0, 7, 499]] == -1).all()
     assert (np.delete(together, [0, 7, 499], axis=0) >= 0).all()
@@ -80,7 +80,7 @@ def test_rows_without_a_place_in_the_cut():
     """All of their right vertices are left out: the centre nearest to nowhere, as for a row of zeros."""
     vectors = np.zeros((3, 2))
     vectors[0] = 1, 0
-    points = LiftedRows(unpack_edges, vectors)
+    points = LinkedRows(unpack_edges, vectors)
     edges = pack_edges(np.array([[0, 1], [1, 2]], np.int32), np.ones((2, 2), np.float32))
     centers = np.array([[0.0, 0.25], [1.0, 0.0]])
     assert points.nearest_centers(centers).labels(edges).tolist() == [1, 0]
@@ -96,7 +96,7 @@ def test_one_center_and_tiny_weights():
 
 def test_a_pickled_one_is_small_and_labels_alike():
     edges, points, centers = example()
-    labels = LiftedLabels(LiftedRows(unpack_edges, points.vectors.astype(np.float64)), centers, np.int16)
+    labels = LiftedLabels(LinkedRows(unpack_edges, points.vectors.astype(np.float64)), centers, np.int16)
     before = len(pickle.dumps(labels))
     expected = labels(edges)
     assert len(pickle.dumps(labels)) == before
