@@ -207,6 +207,41 @@ def test_an_interrupted_program_leaves_nothing(scratch):
     assert not list(scratch.iterdir())
 
 
+TWICE = """
+import pathlib, shutil, sys, dask
+dask.config.set({"temporary-directory": sys.argv[1]})
+from daskcluster.runtime.scratch import ScratchFolder
+folders = [ScratchFolder() for _ in "12"]
+
+def interrupted(*args, **kwargs):
+    raise KeyboardInterrupt
+
+for folder, (place, step) in zip(folders, [(pathlib.Path, "rename"), (shutil, "rmtree")], strict=True):
+    (folder.path / "rows").write_bytes(b"rows")
+    action = getattr(place, step)
+    setattr(place, step, interrupted)
+    try:
+        folder.release()
+    except KeyboardInterrupt:
+        print(step)
+    setattr(place, step, action)
+    del folder
+"""
+
+
+def test_a_removal_that_is_interrupted_ends_with_the_program(scratch):
+    """Ctrl-C is often pressed twice: the second one may come at any step of what the first one began."""
+    done = subprocess.run(
+        [sys.executable, "-c", TWICE, str(scratch)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["rename", "rmtree"], "")
+    assert not list(scratch.iterdir())
+
+
 def test_the_labels_are_those_in_memory(scratch):
     case = CASES[0]
     assert np.array_equal(case.fit_chunked().labels_.compute(), reference(case).labels_)
