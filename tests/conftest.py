@@ -1,8 +1,12 @@
 """Options, profiles and schedulers that every test may use."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+# Before anything loads OpenMP, which else keeps a core busy while it waits; programs that tests start inherit it.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import dask
 import hypothesis
@@ -15,7 +19,8 @@ if TYPE_CHECKING:
 
 # Before distributed is imported: it sets its loggers once, from this. Closing a cluster logs warnings in
 # normal use. Worker processes inherit it.
-dask.config.set({"logging.distributed": "error"})
+# Nobody reads what the workers' profiler samples a hundred times a second.
+dask.config.set({"logging.distributed": "error", "distributed.worker.profile.enabled": False})
 
 # The same examples in every run, and no deadline: a first call may compile a kernel. What a fixture of a test sets
 # (`small_blocks`) may hold for all of its examples.
@@ -39,6 +44,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def run_slow(pytestconfig: pytest.Config) -> bool:
+    """Whether slow tests run, and others take more of their cases and drawings."""
+    return bool(pytestconfig.getoption("--run-slow"))
 
 
 @pytest.fixture
@@ -74,7 +85,7 @@ def client_inprocess(_inprocess: "Client") -> Iterator["Client"]:
         yield _inprocess
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def _processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Client"]:
     from distributed import Client, LocalCluster
 

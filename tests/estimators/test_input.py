@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -172,8 +172,19 @@ def blocks_of_64():
         yield
 
 
-@pytest.mark.parametrize("form", IN_MEMORY | CHUNKED)
-@every(CASES)
+#: Those that look at their input in different ways: rows block by block, also with weights and for other clusterers;
+#: all rows at once; labels. All forms go through one door (`io.inputs`), which does not know who asks, so that these
+#: get every form, and the others one that is in memory and one that is not.
+READERS = of_ids("USPEC", "KMeans-weights", "Ensemble-KMeans-BipartiteCut", "CSPML", "BipartiteCut")
+
+
+def for_readers(forms: Iterable[str], others: Collection[str], cases: Iterable[Case] = CASES) -> pytest.MarkDecorator:
+    """Run a law for every form with `READERS`, and for some forms with every other case."""
+    pairs = [(case, form) for case in cases for form in forms if case in READERS or form in others]
+    return pytest.mark.parametrize(("case", "form"), pairs, ids=[f"{case.id}-{form}" for case, form in pairs])
+
+
+@for_readers(IN_MEMORY | CHUNKED, others=["pandas", "zarr"])
 def test_every_form_of_the_rows_gives_the_same(case, form, tmp_path, blocks_of_64):
     model = case.fit((IN_MEMORY | CHUNKED)[form](case.X, tmp_path))
     assert isinstance(model.labels_, np.ndarray if form in IN_MEMORY else da.Array)
@@ -197,12 +208,11 @@ def test_python_numbers_are_rows_in_float64(case, blocks_of_64):
     assert_equal_fits(case.fit(X.tolist()), case.fit(X))
 
 
-@pytest.mark.parametrize("dtype", ["i1", "f2", ">f8"])
-@every(case for case in CASES if not case.foreign)
-def test_the_dtype_does_not_matter_where_it_holds_the_values(case, dtype, blocks_of_64):
+@for_readers(["i1", "f2", ">f8"], others=["f2"], cases=[case for case in CASES if not case.foreign])
+def test_the_dtype_does_not_matter_where_it_holds_the_values(case, form, blocks_of_64):
     """Small whole numbers, which every dtype that a computation may run in holds."""
     X = case.X if case.consensus else np.round(4 * case.X).clip(-127, 127)
-    np.testing.assert_array_equal(case.fit(X.astype(dtype)).labels_, whole_numbers(case).labels_)
+    np.testing.assert_array_equal(case.fit(X.astype(form)).labels_, whole_numbers(case).labels_)
 
 
 @cache
@@ -220,8 +230,7 @@ LABEL_FORMS: dict[str, Form] = {
 }
 
 
-@pytest.mark.parametrize("form", LABEL_FORMS)
-@every(case for case in CASES if "y" in case.more())
+@for_readers(LABEL_FORMS, others=["masked", "path"], cases=[case for case in CASES if "y" in case.more()])
 def test_every_form_of_partial_labels_gives_the_same(case, form, tmp_path, blocks_of_64):
     y = LABEL_FORMS[form](case.more()["y"], tmp_path)
     assert_equal_fits(case.make().fit(case.X, y), reference(case))
