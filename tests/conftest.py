@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,6 +105,13 @@ def _processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Client"]:
     ):
         client.wait_for_workers(2, timeout=60)
         yield client
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[ProcessPoolExecutor]:
+    """Two processes for dask's local process scheduler, which would start new ones for every pass."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+        yield executor
 
 
 @pytest.fixture

@@ -237,9 +237,9 @@ def test_on_a_cluster_of_processes(cluster_processes, inputs):
         contingency_matrix(true["path"], memory)
 
 
-def test_on_dask_processes_and_threads(inputs):
+def test_on_dask_processes_and_threads(inputs, pool):
     for scheduler in ("synchronous", "threads", "processes"):
-        with dask.config.set(scheduler=scheduler, num_workers=2):
+        with dask.config.set(scheduler=scheduler, num_workers=2, pool=pool if scheduler == "processes" else None):
             assert contingency_matrix(inputs[0]["dask"], inputs[1]["path"]).tolist() == TABLE
 
 

@@ -18,6 +18,7 @@ import daskcluster as dc
 from daskcluster.runtime.scratch import ScratchFolder
 from tests.estimators.cases import BLOBS, CASES, every, reference
 from tests.interrupts import interrupted_after
+from tests.programs import run_program
 
 ROOT = Path(dc.__file__).parents[1]
 
@@ -194,14 +195,7 @@ dc.USPEC(3, n_representatives=60, random_state=0).fit(rows)
 
 @posix
 def test_an_interrupted_program_leaves_nothing(scratch):
-    done = subprocess.run(
-        [sys.executable, "-c", FIT, str(scratch)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    done = run_program(FIT, scratch)
     assert done.returncode in (130, -signal.SIGINT), done.stderr
     assert done.stderr.splitlines()[-1] == "KeyboardInterrupt"
     assert not list(scratch.iterdir())
@@ -229,15 +223,10 @@ for folder, (place, step) in zip(folders, [(pathlib.Path, "rename"), (shutil, "r
 """
 
 
+@posix
 def test_a_removal_that_is_interrupted_ends_with_the_program(scratch):
     """Ctrl-C is often pressed twice: the second one may come at any step of what the first one began."""
-    done = subprocess.run(
-        [sys.executable, "-c", TWICE, str(scratch)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = run_program(TWICE, scratch)
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["rename", "rmtree"], "")
     assert not list(scratch.iterdir())
 
