@@ -21,8 +21,16 @@ if TYPE_CHECKING:
 
 # Before distributed is imported: it sets its loggers once, from this. Closing a cluster logs warnings in
 # normal use. Worker processes inherit it.
-# Nobody reads what the workers' profiler samples a hundred times a second.
-dask.config.set({"logging.distributed": "error", "distributed.worker.profile.enabled": False})
+dask.config.set({"logging.distributed": "error"})
+# Clusters live as long as the tests: an idle one shall cost nothing.
+dask.config.set(
+    {
+        "distributed.worker.profile.enabled": False,
+        "distributed.worker.memory.monitor-interval": "5s",
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "10s",
+    }
+)
 
 # The same examples in every run, and no deadline: a first call may compile a kernel. What a fixture of a test sets
 # (`small_blocks`) may hold for all of its examples.
@@ -32,11 +40,16 @@ hypothesis.settings.register_profile(
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
-hypothesis.settings.load_profile("daskcluster")
+# Examples here compute task graphs: as many as usual with --run-slow only.
+hypothesis.settings.register_profile("fast", hypothesis.settings.get_profile("daskcluster"), max_examples=25)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-slow", action="store_true", help="run the tests that are marked slow, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile("daskcluster" if config.getoption("--run-slow") else "fast")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

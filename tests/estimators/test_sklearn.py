@@ -38,7 +38,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
 
 
 @parametrize_with_checks(
-    [*(case.make(n_clusters=2) for case in CLASSES if not case.consensus), dc.USPEC(), dc.FastCSC()],
+    [*(case.make(n_clusters=2) for case in CLASSES if not case.consensus), dc.USPEC()],
     expected_failed_checks=expected_failures,
 )
 def test_checks_of_scikit_learn(estimator, check):
