@@ -52,7 +52,13 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("daskcluster" if config.getoption("--run-slow") else "fast")
 
 
+#: Files that take longest. A file is the work of one process, and those that come last should be short ones.
+LONG = ["test_memory", "test_examples", "test_failures", "test_ensemble", "test_storage", "test_determinism"]
+LONG += ["test_input", "test_sklearn", "test_constrained", "test_forking", "test_damaged_products", "test_jit"]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
     if config.getoption("--run-slow"):
         return
     skip = pytest.mark.skip(reason="slow; give --run-slow to run it")
