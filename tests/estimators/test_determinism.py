@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 import daskcluster as dc
 from tests.blocks import blocks_of
-from tests.estimators.cases import CASES, assert_equal_fits, every, of_ids, reference
+from tests.estimators.cases import CASES, CLASSES, assert_equal_fits, every, of_ids, reference
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -108,7 +108,7 @@ def test_local_processes(case, pool):
         assert_equal_fits(case.fit_chunked(), reference(case))
 
 
-@every(CASES)
+@every(CLASSES)
 def test_distributed_in_this_process(case, client_inprocess):
     assert_equal_fits(case.fit_chunked(), reference(case))
 
