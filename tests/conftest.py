@@ -7,8 +7,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-# Before anything loads OpenMP, which else keeps a core busy while it waits; programs that tests start inherit it.
+# Before anything loads OpenMP or OpenBLAS, whose threads keep cores busy while they wait for work that is too small for
+# them. Tests about threads say how many they want; programs that tests start inherit it.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import dask
 import hypothesis

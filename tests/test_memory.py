@@ -227,7 +227,8 @@ for _name in ("USPEC", "KMeans", "SEC"):
 #: Estimators with every kind of stage, each in one form; the others, and the other forms, are slow tests.
 _FAST = ["USPEC: one shard", "KMeans: one chunk", "FastCSC: one chunk", "FastCSPML: one chunk", "USENC: numpy"]
 _FAST += ["SEC: columns", "ISEC: numpy"]
-FAST = [case for case in CASES if ":" not in case or case in _FAST]
+_SLOW = ["USPEC in the plane", "USPEC, many representatives", "KMeans ||"]
+FAST = [case for case in CASES if case in _FAST or (":" not in case and case not in _SLOW)]
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def test_chunks(case, form):
     assert_equal_fits(case.fit_chunked(X), reference(case))
 
 
-@every(CASES)
+@every(CLASSES)
 def test_chunks_of_one_row(case):
     some = {name: value[:100] if isinstance(value, np.ndarray) else value for name, value in case.more().items()}
     if "constraints" in some:
@@ -78,7 +78,7 @@ def test_generated_rows(case):
     assert_equal_fits(case.fit(da.flip(da.flip(lazy, 0), 0).rechunk((90, 1))), reference(case))
 
 
-@every(CASES)
+@every(CLASSES)
 def test_products_in_a_scratch_store(case, tmp_path):
     with dask.config.set({"daskcluster.memory-budget": 1, "temporary-directory": str(tmp_path)}):
         assert_equal_fits(case.fit_chunked(), reference(case))
@@ -147,7 +147,7 @@ def test_outputs_outlive_the_cluster(case, outliving):
             np.testing.assert_array_equal(output.compute(), getattr(reference(case), name))
 
 
-@every(CASES)
+@every(CLASSES)
 def test_blas_threads(case):
     with threadpool_limits(1, user_api="blas"):
         expected = case.fit_chunked()
@@ -158,7 +158,7 @@ def test_blas_threads(case):
 # -- seeds -----------------------------------------------------------------------------------------------------------
 
 
-@every(CASES)
+@every(CLASSES)
 def test_the_global_random_state_plays_no_part(case):
     np.random.seed(1)  # noqa: NPY002
     before = np.random.get_state()[1].copy()  # noqa: NPY002
@@ -207,14 +207,14 @@ def test_where_seeds_come_from(case, tmp_path):
 # -- again -----------------------------------------------------------------------------------------------------------
 
 
-@every(CASES)
+@every(CLASSES)
 def test_refits_are_equal(case):
     model = case.make()
     for _ in range(2):
         assert_equal_fits(model.fit(case.X, **case.more()), reference(case))
 
 
-@every(CASES)
+@every(CLASSES)
 def test_fits_at_the_same_time(case):
     with ThreadPoolExecutor(2) as executor:
         for model in executor.map(lambda _: case.fit_chunked(), range(2)):

@@ -202,7 +202,7 @@ def without_names(values: Any) -> Any:
     return [without_names(value) for value in values] if isinstance(values, list) else values
 
 
-@every(CASES)
+@every(CLASSES)
 def test_python_numbers_are_rows_in_float64(case, blocks_of_64):
     X = case.X if case.consensus else case.X.astype(np.float64)
     assert_equal_fits(case.fit(X.tolist()), case.fit(X))
@@ -246,7 +246,7 @@ def test_every_form_of_weights_gives_the_same(form, tmp_path, blocks_of_64):
     assert_equal_fits(case.make().fit(case.X, sample_weight=weights), reference(case))
 
 
-@every(CASES)
+@every(CLASSES)
 def test_nothing_that_was_given_is_modified(case):
     X, more = case.X.copy(), copy.deepcopy(case.more())
     model = case.make().fit(X, **more)
@@ -259,7 +259,7 @@ def test_nothing_that_was_given_is_modified(case):
             np.testing.assert_array_equal(more[name], value)
 
 
-@every(CASES)
+@every(CLASSES)
 def test_parameters_stay_as_given_and_a_fit_adds_fitted_names_only(case):
     model = case.make()
     given = dict(vars(model))
@@ -268,7 +268,7 @@ def test_parameters_stay_as_given_and_a_fit_adds_fitted_names_only(case):
     assert all(name.endswith("_") or name.startswith("_") for name in vars(model).keys() - given.keys())
 
 
-@every(case for case in CASES if not case.consensus)
+@every(case for case in CLASSES if not case.consensus)
 def test_rows_with_nan_get_no_label_and_have_no_say(case):
     missing = np.random.default_rng(5).permutation(len(case.X))[:20]
     X = case.X.copy()
@@ -885,17 +885,17 @@ def test_plan_reads_nothing(make):
 
 
 @pytest.mark.parametrize("missing", ["raise", "label"])
-def test_input_is_not_modified(make, given, missing):
+def test_input_is_not_modified(make_single, given, missing):
     X = BLOBS.copy()
     if missing == "label":
         X[5] = np.nan
     before = X.copy()
-    model = make(missing=missing).fit(given(X))
+    model = make_single(missing=missing).fit(given(X))
     np.asarray(model.predict(given(X)))
     np.asarray(model.transform(given(X)))
     np.testing.assert_array_equal(X, before)
     X.flags.writeable = False
-    np.testing.assert_array_equal(np.asarray(make(missing=missing).fit(given(X)).labels_), model.labels_)
+    np.testing.assert_array_equal(np.asarray(make_single(missing=missing).fit(given(X)).labels_), model.labels_)
 
 
 SEEDS = {"int": 5, "numpy int": np.int64(5), "RandomState": np.random.RandomState(5), "None": None}

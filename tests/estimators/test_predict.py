@@ -62,7 +62,7 @@ def test_points(case):
     np.testing.assert_array_equal(case.make().fit_transform(case.X, **case.more()), points)
 
 
-@every(CASES)
+@every(CLASSES)
 def test_fit_and_fit_predict_give_the_same(case):
     labels = reference(case).labels_
     assert labels.dtype == np.int32

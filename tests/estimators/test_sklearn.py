@@ -95,7 +95,7 @@ def test_only_n_clusters_is_positional(case):
     assert ("missing" in type(case.make())().get_params()) == (not case.consensus)
 
 
-@every(CASES)
+@every(CLASSES)
 def test_clone_copies_parameters_and_nothing_else(case):
     twin = clone(reference(case))
     assert str(twin.get_params()) == str(reference(case).get_params())
@@ -106,7 +106,7 @@ def test_clone_copies_parameters_and_nothing_else(case):
     assert_equal_fits(twin.fit(case.X, **case.more()), reference(case))
 
 
-@every(case for case in CASES if not case.more())
+@every(case for case in CLASSES if not case.more())
 def test_y_is_ignored(case):
     assert_equal_fits(case.make().fit(case.X, np.arange(len(case.X))), reference(case))
 

@@ -292,7 +292,7 @@ def test_a_finished_run_is_not_computed_again(case, finished):
     assert stored.dtype == np.int32
 
 
-@every(CASES)
+@every(CLASSES)
 def test_without_a_seed_the_store_keeps_one(case, tmp_path):
     first = case.fit(storage=tmp_path / "run", random_state=None)
     assert_equal_fits(case.fit(storage=tmp_path / "run", random_state=None), first, **without_models(case))
@@ -300,7 +300,7 @@ def test_without_a_seed_the_store_keeps_one(case, tmp_path):
     assert_equal_fits(case.fit(random_state=seed), first)
 
 
-@every(case for case in CASES if not case.consensus)
+@every(case for case in CLASSES if not case.consensus)
 def test_missing_rows_in_a_store(case, tmp_path):
     X = case.X.copy()
     X[40:80] = np.nan
