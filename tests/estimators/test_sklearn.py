@@ -37,8 +37,12 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     return {}
 
 
+# Ensembles have their own in test_ensemble.py.
 @parametrize_with_checks(
-    [*(case.make(n_clusters=2) for case in CLASSES if not case.consensus), dc.USPEC()],
+    [
+        *(case.make(n_clusters=2) for case in of_ids("KMeans", "USPEC", "FastCSC", "CSPML", "FastCSPML")),
+        dc.USPEC(),
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_checks_of_scikit_learn(estimator, check):
