@@ -1,8 +1,16 @@
 """Options, profiles and schedulers that every test may use."""
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+# Before anything loads OpenMP or OpenBLAS, whose threads keep cores busy while they wait for work that is too small for
+# them. Tests about threads say how many they want; programs that tests start inherit it.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import dask
 import hypothesis
@@ -16,6 +24,15 @@ if TYPE_CHECKING:
 # Before distributed is imported: it sets its loggers once, from this. Closing a cluster logs warnings in
 # normal use. Worker processes inherit it.
 dask.config.set({"logging.distributed": "error"})
+# Clusters live as long as the tests: an idle one shall cost nothing.
+dask.config.set(
+    {
+        "distributed.worker.profile.enabled": False,
+        "distributed.worker.memory.monitor-interval": "5s",
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "10s",
+    }
+)
 
 # The same examples in every run, and no deadline: a first call may compile a kernel. What a fixture of a test sets
 # (`small_blocks`) may hold for all of its examples.
@@ -25,20 +42,37 @@ hypothesis.settings.register_profile(
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
-hypothesis.settings.load_profile("daskcluster")
+# Examples here compute task graphs: as many as usual with --run-slow only.
+hypothesis.settings.register_profile("fast", hypothesis.settings.get_profile("daskcluster"), max_examples=25)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-slow", action="store_true", help="run the tests that are marked slow, too")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile("daskcluster" if config.getoption("--run-slow") else "fast")
+
+
+#: Files that take longest. A file is the work of one process, and those that come last should be short ones.
+LONG = ["test_memory", "test_examples", "test_failures", "test_ensemble", "test_storage", "test_determinism"]
+LONG += ["test_input", "test_sklearn", "test_constrained", "test_forking", "test_damaged_products", "test_jit"]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
     if config.getoption("--run-slow"):
         return
     skip = pytest.mark.skip(reason="slow; give --run-slow to run it")
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def run_slow(pytestconfig: pytest.Config) -> bool:
+    """Whether slow tests run, and others take more of their cases and drawings."""
+    return bool(pytestconfig.getoption("--run-slow"))
 
 
 @pytest.fixture
@@ -74,7 +108,7 @@ def client_inprocess(_inprocess: "Client") -> Iterator["Client"]:
         yield _inprocess
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def _processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Client"]:
     from distributed import Client, LocalCluster
 
@@ -92,6 +126,13 @@ def _processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Client"]:
     ):
         client.wait_for_workers(2, timeout=60)
         yield client
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[ProcessPoolExecutor]:
+    """Two processes for dask's local process scheduler, which would start new ones for every pass."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+        yield executor
 
 
 @pytest.fixture

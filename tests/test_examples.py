@@ -9,11 +9,14 @@ number of rows: it becomes DASKCLUSTER_EXAMPLE_ROWS here.
 import json
 import os
 import re
-import subprocess
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.calls import succeed
+from tests.programs import run_program
 
 CHECKOUT = Path(__file__).parents[1]
 EXAMPLES = sorted(path for path in (CHECKOUT / "examples").glob("*") if path.suffix in {".py", ".sh"})
@@ -26,14 +29,14 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
-# Runs the blocks that standard input names as JSON: [[language, line, code], ...]. A Python block is compiled
+# Runs the blocks that its argument names as JSON: [[language, line, code], ...]. A Python block is compiled
 # under the page's name at its own line, so that a traceback points into the page.
 RUN_PAGE = """
 import json, subprocess, sys
 
 def main():
     namespace = {"__name__": "__page__"}
-    for language, line, code in json.load(sys.stdin):
+    for language, line, code in json.loads(sys.argv[2]):
         print(f"{language} block at line {line}:", code, sep="\\n", file=sys.stderr, flush=True)
         if language == "python":
             exec(compile("\\n" * line + code, sys.argv[1], "exec"), namespace)
@@ -60,8 +63,8 @@ def _blocks(text: str) -> list[tuple[str, int, str]]:
 RUNNING_PAGES = [page for page in PAGES if _blocks(page.read_text(encoding="utf-8"))]
 
 
-def _run(command: list[str], folder: Path, stdin: str = "") -> None:
-    environment = os.environ | {
+def _run(program: str, folder: Path, *arguments: str) -> None:
+    environment = {
         "DASKCLUSTER_EXAMPLE_ROWS": str(ROWS),
         "MPLBACKEND": "agg",
         # The `daskcluster` command of the environment that runs the tests, whether it is activated or not.
@@ -69,21 +72,36 @@ def _run(command: list[str], folder: Path, stdin: str = "") -> None:
         # Relative paths stay inside the folder; numba's cache stays with the package.
         "TMPDIR": str(folder),
     }
-    done = subprocess.run(
-        command, cwd=folder, env=environment, input=stdin, capture_output=True, text=True, timeout=600
-    )
+    done = run_program(program, *arguments, cwd=folder, env=environment, timeout=600)
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+# A shell script starts an interpreter a command; `test_commands_of_a_shell_script` runs the same commands in this one.
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(path, marks=pytest.mark.slow if path.suffix == ".sh" else [], id=path.name) for path in EXAMPLES],
+)
 def test_example_runs(example, tmp_path):
-    _run([sys.executable if example.suffix == ".py" else "bash", str(example)], tmp_path)
+    if example.suffix == ".py":
+        _run("import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')", tmp_path, str(example))
+    else:
+        _run("import subprocess, sys; sys.exit(subprocess.call(['bash', sys.argv[1]]))", tmp_path, str(example))
+
+
+@pytest.mark.parametrize("script", [path for path in EXAMPLES if path.suffix == ".sh"], ids=lambda path: path.name)
+def test_commands_of_a_shell_script(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [shlex.split(line) for line in script.read_text(encoding="utf-8").splitlines()]
+    commands = [line[1:] for line in lines if line[:1] == ["daskcluster"]]
+    assert len(commands) >= 5
+    for command in commands:
+        succeed(*(str(ROWS) if word == "$rows" else word for word in command))
 
 
 @pytest.mark.parametrize("page", RUNNING_PAGES, ids=lambda path: path.name)
 def test_page_runs(page, tmp_path):
     blocks = _blocks(page.read_text(encoding="utf-8"))
-    _run([sys.executable, "-c", RUN_PAGE, page.name], tmp_path, json.dumps(blocks))
+    _run(RUN_PAGE, tmp_path, page.name, json.dumps(blocks))
 
 
 def test_marks_and_sizes_of_a_page():

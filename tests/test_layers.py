@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -151,6 +152,7 @@ def test_every_room_is_in_the_table():
     assert {module.room for module in MODULES.values()} == set(IMPORTS)
 
 
+@cache
 def _rooms_known() -> dict[str, dict[str, str]]:
     """Room -> the rooms that it imports, each with a place where it does."""
     known: dict[str, dict[str, str]] = {room: {} for room in IMPORTS}

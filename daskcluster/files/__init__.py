@@ -16,7 +16,7 @@ from __future__ import annotations
 from .arrays import choose_chunk_rows, create_array, open_rows
 from .atomic import atomic_path, check_output, local_path
 from .places import check_apart, check_outside, kind_of, place_of
-from .removal import remove
+from .removal import remove, remove_at_exit
 
 __all__ = [
     "atomic_path",
@@ -30,4 +30,5 @@ __all__ = [
     "open_rows",
     "place_of",
     "remove",
+    "remove_at_exit",
 ]

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
+import os
 import shutil
 import uuid
 from pathlib import Path
 
-__all__ = ["remove"]
+__all__ = ["remove", "remove_at_exit"]
+
+#: What goes when the program ends, if it is still there then.
+_at_exit: set[Path] = set()
 
 
 def remove(path: Path, under: Path | None = None) -> None:
     """Remove a file or a folder; a folder is moved first, so that nothing appears in it any more under its name.
+
+    A removal that does not come to its end is ended when the program ends: one that is interrupted (Ctrl-C is often
+    pressed twice), or that finds files open where a network file system keeps these.
 
     Parameters
     ----------
@@ -25,8 +31,32 @@ def remove(path: Path, under: Path | None = None) -> None:
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
-    with contextlib.suppress(OSError):
-        path = path.rename(under or path.with_name(f".{path.name}.removed-{uuid.uuid4().hex[:8]}"))
-    shutil.rmtree(path, ignore_errors=True)
-    if path.exists():  # a network file system keeps files that are open; at exit they are closed
-        atexit.register(shutil.rmtree, path, ignore_errors=True)
+    moved = under or path.with_name(f".{path.name}.removed-{uuid.uuid4().hex[:8]}")
+    remove_at_exit(moved)  # before the first step: an interrupt may come after any
+    try:
+        path.rename(moved)
+    except OSError:  # removed where it stands, under a name that others may use again: not at exit
+        _at_exit.discard(moved)
+        moved = path
+    shutil.rmtree(moved, ignore_errors=True)
+    if not moved.exists():
+        _at_exit.difference_update((path, moved))
+
+
+def remove_at_exit(path: Path) -> None:
+    """Remove a folder when this process ends, and not when one ends that was forked from it.
+
+    Its name must be one that nobody gives to anything else.
+    """
+    _at_exit.add(path)
+
+
+def _end() -> None:
+    for path in list(_at_exit):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+# Registered before any other of this package, so it runs after them, and when threads and workers have ended.
+atexit.register(_end)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_at_exit.clear)

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import dask
 
-from ..files import remove
+from ..files import remove, remove_at_exit
 from .released import hold
 
 try:
@@ -51,6 +51,7 @@ class ScratchFolder:
         parent.mkdir(parents=True, exist_ok=True)
         _collect(parent)
         self.path = Path(tempfile.mkdtemp(prefix=f"daskcluster-{_host()}-{os.getpid()}-", dir=parent)).absolute()
+        remove_at_exit(self.path)  # if an interrupt comes between what ends it and the removal
         lock = _locked(self.path)
         self._finalizer = weakref.finalize(self, _remove, self.path, lock, os.getpid())
         hold([self])

@@ -32,6 +32,7 @@ __all__ = [
     "TRUTH",
     "Case",
     "assert_equal_fits",
+    "chunked_reference",
     "every",
     "fitted",
     "of_ids",
@@ -232,6 +233,13 @@ def reference(case: Case) -> Any:
     """The fit of a case to NumPy, in blocks of 64 rows; made once, and not to be changed."""
     with blocks_of(64):
         return case.fit()
+
+
+@cache
+def chunked_reference(case: Case) -> Any:
+    """The fit of a case to chunks; made once, and not to be changed."""
+    with blocks_of(64):
+        return case.fit_chunked()
 
 
 # -- comparing -------------------------------------------------------------------------------------------------------

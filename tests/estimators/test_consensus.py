@@ -296,14 +296,14 @@ def test_too_large_problems_are_refused(monkeypatch):
     for place in ("bipartite", "learned", "sec"):
         monkeypatch.setattr(f"daskcluster.ensemble.{place}.memory_limit", lambda: 2**20)
         monkeypatch.setattr(f"daskcluster.ensemble.{place}.SMALL_BYTES", 0)
-    few = np.full((5000, 3), -1)
+    few = np.full((1000, 3), -1)
     few[::100] = 0
     assert fit(dc.ISEC(1), few).n_clusters_ == 1  # rows without labels do not count
     few[::2] = 0
-    with pytest.raises(MemoryError, match=r"ISEC on 2500 rows needs .* GiB.*give n_representatives, at most \d+ here"):
+    with pytest.raises(MemoryError, match=r"ISEC on 500 rows needs .* GiB.*give n_representatives, at most \d+ here"):
         dc.ISEC(1).fit(few)
-    labels = np.arange(2000)[:, None] // 2 * np.array([[1, 1]])
-    with pytest.raises(MemoryError, match="bipartite cut of 2000 base clusters"):
+    labels = np.arange(800)[:, None] // 2 * np.array([[1, 1]])
+    with pytest.raises(MemoryError, match="bipartite cut of 800 base clusters"):
         dc.BipartiteCut(3).fit(labels)
     assert fit(dc.SEC(3, random_state=0, n_init=1), labels).n_clusters_ == 3  # without the cut's start
 

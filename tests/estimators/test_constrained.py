@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import logging
 import pickle
-import warnings
 from typing import Any
 
 import dask
@@ -17,7 +16,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_wine, make_blobs
 from sklearn.metrics import normalized_mutual_info_score as nmi
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import daskcluster as dc
 
@@ -294,13 +292,6 @@ def test_every_row_labelled_many_times_over():
 
 
 # -- FastCSC: an estimator -----------------------------------------------------------------------------------
-
-
-@parametrize_with_checks([dc.FastCSC(n_clusters=2, n_representatives=50), dc.FastCSC()])
-def test_checks_of_scikit_learn(estimator, check):
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*no constraints", category=UserWarning)
-        check(estimator)
 
 
 def test_the_pinned_signature():
@@ -583,13 +574,6 @@ def test_sizes_of_layers():
         dc.CSPML(2).fit(np.zeros((12_001, 1)))
     with pytest.raises(ValueError, match="n_landmarks must be an integer >= 1"):
         dc.FastCSPML(2, n_landmarks=0).fit(BLOBS)
-
-
-@parametrize_with_checks([dc.CSPML(n_clusters=2), dc.FastCSPML(n_clusters=2)])
-def test_checks_of_scikit_learn_for_layers(estimator, check):
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*no constraints", category=UserWarning)
-        check(estimator)
 
 
 def test_layers_are_saved_and_pickled(make, tmp_path):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+import itertools
+import json
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import dask
@@ -16,11 +17,11 @@ from threadpoolctl import threadpool_limits
 
 import daskcluster as dc
 from tests.blocks import blocks_of
-from tests.estimators.cases import CASES, assert_equal_fits, every, of_ids, reference
+from tests.estimators.cases import CASES, CLASSES, assert_equal_fits, every, of_ids, reference
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
-#: Where a run costs more than its work, and only the rows' way through the processes counts.
+#: Some with every kind of stage, where a run costs more than its work, and only the rows' way counts.
 FEW = of_ids("KMeans-parallel", "USPEC", "USPEC-options", "Ensemble-FastCSC-SEC", "ISEC", "FastCSC-pairs", "CSPML")
 
 
@@ -34,14 +35,19 @@ CHUNKINGS = {
 }
 
 
-@pytest.mark.parametrize("chunking", CHUNKINGS)
-@every(CASES)
-def test_chunks(case, chunking):
-    X = da.from_array(case.X, chunks=CHUNKINGS[chunking](*case.X.shape))
+def of_cases(forms: Iterable[str], hardest: str) -> pytest.MarkDecorator:
+    """Run a law for every form with `FEW`, which have every kind of stage, and for the hardest form with every case."""
+    pairs = [(case, form) for case in CASES for form in forms if case in FEW or form == hardest]
+    return pytest.mark.parametrize(("case", "form"), pairs, ids=[f"{case.id}-{form}" for case, form in pairs])
+
+
+@of_cases(CHUNKINGS, hardest="uneven")
+def test_chunks(case, form):
+    X = da.from_array(case.X, chunks=CHUNKINGS[form](*case.X.shape))
     assert_equal_fits(case.fit_chunked(X), reference(case))
 
 
-@every(CASES)
+@every(CLASSES)
 def test_chunks_of_one_row(case):
     some = {name: value[:100] if isinstance(value, np.ndarray) else value for name, value in case.more().items()}
     if "constraints" in some:
@@ -58,12 +64,11 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@every(CASES)
-def test_zarr(case, layout, tmp_path):
+@of_cases(LAYOUTS, hardest="columns")
+def test_zarr(case, form, tmp_path):
     X = case.X
     group = zarr.open_group(tmp_path / "all.zarr", mode="w")
-    group.create_array("X", shape=X.shape, dtype=X.dtype, **LAYOUTS[layout](*X.shape))[...] = X
+    group.create_array("X", shape=X.shape, dtype=X.dtype, **LAYOUTS[form](*X.shape))[...] = X
     assert_equal_fits(case.fit(tmp_path / "all.zarr" / "X"), reference(case))
 
 
@@ -73,7 +78,7 @@ def test_generated_rows(case):
     assert_equal_fits(case.fit(da.flip(da.flip(lazy, 0), 0).rechunk((90, 1))), reference(case))
 
 
-@every(CASES)
+@every(CLASSES)
 def test_products_in_a_scratch_store(case, tmp_path):
     with dask.config.set({"daskcluster.memory-budget": 1, "temporary-directory": str(tmp_path)}):
         assert_equal_fits(case.fit_chunked(), reference(case))
@@ -88,21 +93,13 @@ LOCAL: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("scheduler", LOCAL)
-@every(CASES)
-def test_local_schedulers(case, scheduler):
-    with dask.config.set(LOCAL[scheduler]):
+@of_cases(LOCAL, hardest="four threads")
+def test_local_schedulers(case, form):
+    with dask.config.set(LOCAL[form]):
         model = case.fit_chunked()
         assert_equal_fits(model, reference(case))
         if case.predicts:
             np.testing.assert_array_equal(model.predict(case.X), reference(case).labels_)
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[ProcessPoolExecutor]:
-    """Two processes for dask's local process scheduler, which would start new ones for every pass."""
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
-        yield executor
 
 
 @every(FEW)
@@ -111,7 +108,7 @@ def test_local_processes(case, pool):
         assert_equal_fits(case.fit_chunked(), reference(case))
 
 
-@every(CASES)
+@every(CLASSES)
 def test_distributed_in_this_process(case, client_inprocess):
     assert_equal_fits(case.fit_chunked(), reference(case))
 
@@ -150,7 +147,7 @@ def test_outputs_outlive_the_cluster(case, outliving):
             np.testing.assert_array_equal(output.compute(), getattr(reference(case), name))
 
 
-@every(CASES)
+@every(CLASSES)
 def test_blas_threads(case):
     with threadpool_limits(1, user_api="blas"):
         expected = case.fit_chunked()
@@ -161,7 +158,7 @@ def test_blas_threads(case):
 # -- seeds -----------------------------------------------------------------------------------------------------------
 
 
-@every(CASES)
+@every(CLASSES)
 def test_the_global_random_state_plays_no_part(case):
     np.random.seed(1)  # noqa: NPY002
     before = np.random.get_state()[1].copy()  # noqa: NPY002
@@ -182,27 +179,42 @@ SEEDED = of_ids("KMeans", "KMeans-parallel", "USPEC-options", "USENC", "Ensemble
 
 
 @every(SEEDED)
-def test_seeds(case):
+def test_a_seed_decides(case):
     assert not are_equal(case.fit(random_state=4), reference(case))
     assert_equal_fits(case.fit(random_state=np.int64(0)), reference(case))
+
+
+@every(of_ids("KMeans", "USENC", "SECRP"))
+def test_where_seeds_come_from(case, tmp_path):
+    """The seeds are compared, and not what comes of them: fits may come to the same end from two seeds."""
+    runs = itertools.count()
+
+    def seed_of(random_state):
+        store = tmp_path / str(next(runs))
+        model = case.fit(random_state=random_state, storage=store)
+        seed = json.loads((store / "daskcluster.json").read_text())["seed"]
+        assert_equal_fits(model, case.fit(random_state=seed))
+        return seed
+
+    assert seed_of(None) != seed_of(None)
     for source in (np.random.RandomState, np.random.default_rng):
-        assert are_equal(case.fit(random_state=source(7)), case.fit(random_state=source(7)))
-        generator = source(7)  # its next number is another seed
-        assert not are_equal(case.fit(random_state=generator), case.fit(random_state=generator))
-    assert not are_equal(case.fit(random_state=None), case.fit(random_state=None))
+        generator = source(7)
+        first = seed_of(generator)
+        assert seed_of(source(7)) == first
+        assert seed_of(generator) != first, "its next number is another seed"
 
 
 # -- again -----------------------------------------------------------------------------------------------------------
 
 
-@every(CASES)
+@every(CLASSES)
 def test_refits_are_equal(case):
     model = case.make()
     for _ in range(2):
         assert_equal_fits(model.fit(case.X, **case.more()), reference(case))
 
 
-@every(CASES)
+@every(CLASSES)
 def test_fits_at_the_same_time(case):
     with ThreadPoolExecutor(2) as executor:
         for model in executor.map(lambda _: case.fit_chunked(), range(2)):

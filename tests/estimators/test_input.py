@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,9 @@ from tests.estimators.cases import (
     same_partition,
 )
 
-#: Each class that clusters rows and labels new ones.
-ROWS = {case.id: case.make for case in CLASSES if case.predicts and not case.consensus}
-#: Those among them that are one clustering, where the numbers matter and not the way in.
+#: Each class that clusters rows and labels new ones; of the two ensembles, which read alike, one.
+ROWS = {case.id: case.make for case in CLASSES if case.predicts and not case.consensus and case.id != "USENC"}
+#: Those among them that are one clustering, where what matters are the numbers, or the one door for all (`io.inputs`).
 SINGLE = {case.id: case.make for case in of_ids("USPEC", "KMeans", "FastCSC")}
 
 BLOCK_ROWS = 128
@@ -172,8 +172,19 @@ def blocks_of_64():
         yield
 
 
-@pytest.mark.parametrize("form", IN_MEMORY | CHUNKED)
-@every(CASES)
+#: Those that look at their input in different ways: rows block by block, also with weights and for other clusterers;
+#: all rows at once; labels. All forms go through one door (`io.inputs`), which does not know who asks, so that these
+#: get every form, and the others one that is in memory and one that is not.
+READERS = of_ids("USPEC", "KMeans-weights", "Ensemble-KMeans-BipartiteCut", "CSPML", "BipartiteCut")
+
+
+def for_readers(forms: Iterable[str], others: Collection[str], cases: Iterable[Case] = CASES) -> pytest.MarkDecorator:
+    """Run a law for every form with `READERS`, and for some forms with every other case."""
+    pairs = [(case, form) for case in cases for form in forms if case in READERS or form in others]
+    return pytest.mark.parametrize(("case", "form"), pairs, ids=[f"{case.id}-{form}" for case, form in pairs])
+
+
+@for_readers(IN_MEMORY | CHUNKED, others=["pandas", "zarr"])
 def test_every_form_of_the_rows_gives_the_same(case, form, tmp_path, blocks_of_64):
     model = case.fit((IN_MEMORY | CHUNKED)[form](case.X, tmp_path))
     assert isinstance(model.labels_, np.ndarray if form in IN_MEMORY else da.Array)
@@ -191,18 +202,17 @@ def without_names(values: Any) -> Any:
     return [without_names(value) for value in values] if isinstance(values, list) else values
 
 
-@every(CASES)
+@every(CLASSES)
 def test_python_numbers_are_rows_in_float64(case, blocks_of_64):
     X = case.X if case.consensus else case.X.astype(np.float64)
     assert_equal_fits(case.fit(X.tolist()), case.fit(X))
 
 
-@pytest.mark.parametrize("dtype", ["i1", "f2", ">f8"])
-@every(case for case in CASES if not case.foreign)
-def test_the_dtype_does_not_matter_where_it_holds_the_values(case, dtype, blocks_of_64):
+@for_readers(["i1", "f2", ">f8"], others=["f2"], cases=[case for case in CASES if not case.foreign])
+def test_the_dtype_does_not_matter_where_it_holds_the_values(case, form, blocks_of_64):
     """Small whole numbers, which every dtype that a computation may run in holds."""
     X = case.X if case.consensus else np.round(4 * case.X).clip(-127, 127)
-    np.testing.assert_array_equal(case.fit(X.astype(dtype)).labels_, whole_numbers(case).labels_)
+    np.testing.assert_array_equal(case.fit(X.astype(form)).labels_, whole_numbers(case).labels_)
 
 
 @cache
@@ -220,8 +230,7 @@ LABEL_FORMS: dict[str, Form] = {
 }
 
 
-@pytest.mark.parametrize("form", LABEL_FORMS)
-@every(case for case in CASES if "y" in case.more())
+@for_readers(LABEL_FORMS, others=["masked", "path"], cases=[case for case in CASES if "y" in case.more()])
 def test_every_form_of_partial_labels_gives_the_same(case, form, tmp_path, blocks_of_64):
     y = LABEL_FORMS[form](case.more()["y"], tmp_path)
     assert_equal_fits(case.make().fit(case.X, y), reference(case))
@@ -237,7 +246,7 @@ def test_every_form_of_weights_gives_the_same(form, tmp_path, blocks_of_64):
     assert_equal_fits(case.make().fit(case.X, sample_weight=weights), reference(case))
 
 
-@every(CASES)
+@every(CLASSES)
 def test_nothing_that_was_given_is_modified(case):
     X, more = case.X.copy(), copy.deepcopy(case.more())
     model = case.make().fit(X, **more)
@@ -250,7 +259,7 @@ def test_nothing_that_was_given_is_modified(case):
             np.testing.assert_array_equal(more[name], value)
 
 
-@every(CASES)
+@every(CLASSES)
 def test_parameters_stay_as_given_and_a_fit_adds_fitted_names_only(case):
     model = case.make()
     given = dict(vars(model))
@@ -259,7 +268,7 @@ def test_parameters_stay_as_given_and_a_fit_adds_fitted_names_only(case):
     assert all(name.endswith("_") or name.startswith("_") for name in vars(model).keys() - given.keys())
 
 
-@every(case for case in CASES if not case.consensus)
+@every(case for case in CLASSES if not case.consensus)
 def test_rows_with_nan_get_no_label_and_have_no_say(case):
     missing = np.random.default_rng(5).permutation(len(case.X))[:20]
     X = case.X.copy()
@@ -284,9 +293,13 @@ def test_rows_with_nan_get_no_label_and_have_no_say(case):
 
 
 @pytest.mark.parametrize(
-    ("value", "word"), [(np.nan, "NaN"), (np.inf, r"infinity \(inf\)"), (-np.inf, r"infinity \(inf\)")]
+    ("value", "word", "dtype"),
+    [
+        *((np.nan, "NaN", dtype) for dtype in ("f8", "f4", "f2", ">f4", "g")),
+        (np.inf, r"infinity \(inf\)", "f4"),
+        (-np.inf, r"infinity \(inf\)", "g"),
+    ],
 )
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, ">f4", np.longdouble])
 def test_a_value_that_is_not_finite_is_named(make_single, given, value, word, dtype):
     X = BLOBS.astype(dtype)
     X[597, 1] = value
@@ -444,7 +457,8 @@ def test_fewer_representatives_than_clusters(given, n_representatives):
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "i4", "i8", "u8", ">i4", ">u2", "f2", "f4", ">f4", ">f8", "g"])
-def test_every_real_dtype(make_single, given, dtype):
+def test_every_real_dtype(given, dtype):
+    make_single = SINGLE["KMeans" if np.dtype(dtype).itemsize > 4 else "USPEC"]  # they are read by one door
     X = ((BLOBS + 4) * 8).astype(dtype)
     model = make_single()
     labels = fit_and_check(model, given(X))
@@ -531,18 +545,18 @@ def test_an_outlier_does_not_cost_the_others_their_digits(given, dtype):
     ],
     ids=str,
 )
-def test_odd_chunks(make, chunks):
+def test_odd_chunks(make_single, chunks):
     X = da.from_array(BLOBS[:12], chunks=(12, 2)).rechunk(chunks)
     assert X.chunks == chunks
-    labels = fit_and_check(make(), X)
-    np.testing.assert_array_equal(labels, make().fit(BLOBS[:12]).labels_)
+    labels = fit_and_check(make_single(), X)
+    np.testing.assert_array_equal(labels, make_single().fit(BLOBS[:12]).labels_)
 
 
 @pytest.mark.parametrize("chunks", [(77, 2), (77, 1), (1000, 2)], ids=str)
-def test_unknown_chunk_lengths(make, chunks, caplog):
+def test_unknown_chunk_lengths(make_single, chunks, caplog):
     with caplog.at_level(logging.INFO, logger="daskcluster"):
-        labels = fit_and_check(make(), unknown(BLOBS, chunks))
-    np.testing.assert_array_equal(labels, make().fit(BLOBS).labels_)
+        labels = fit_and_check(make_single(), unknown(BLOBS, chunks))
+    np.testing.assert_array_equal(labels, make_single().fit(BLOBS).labels_)
     n_chunks = len(unknown(BLOBS, chunks).chunks[0])
     assert f"counted the rows of {n_chunks} chunks of unknown length: 600 rows" in caplog.text
 
@@ -566,44 +580,44 @@ def test_rows_of_unknown_chunks_are_counted_once(make_single):
     assert count(lengths_unknown) == count(known) + 600
 
 
-def test_a_selection_without_rows(make):
+def test_a_selection_without_rows(make_single):
     X = unknown(BLOBS)
     with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
-        make().fit(X[X[:, 0] > 1e9])
+        make_single().fit(X[X[:, 0] > 1e9])
 
 
-def test_an_unknown_number_of_features(make):
+def test_an_unknown_number_of_features(make_single):
     X = da.from_array(BLOBS, chunks=77)
     with pytest.raises(ValueError, match="X must have a known number of features"):
-        make().fit(X[:, X[0] > -1e9])
+        make_single().fit(X[:, X[0] > -1e9])
 
 
-def test_dask_dataframes(make):
+def test_dask_dataframes(make_single):
     import dask.dataframe as dd
 
     frame = dd.from_pandas(pd.DataFrame(BLOBS, columns=["a", "b"]), npartitions=4)
-    expected = make().fit(BLOBS).labels_
+    expected = make_single().fit(BLOBS).labels_
     for X in (frame, frame.values, frame.to_dask_array(lengths=True)):
-        np.testing.assert_array_equal(fit_and_check(make(), X), expected)
-    assert isinstance(make().fit(frame).labels_, da.Array)
+        np.testing.assert_array_equal(fit_and_check(make_single(), X), expected)
+    assert isinstance(make_single().fit(frame).labels_, da.Array)
     with pytest.raises(ValueError, match="X must hold real numbers, got column 'name' of dtype"):
-        make().fit(frame.assign(name="word"))
+        make_single().fit(frame.assign(name="word"))
     with pytest.raises(ValueError, match=r"Expected 2D array .* got 1D"):
-        make().fit(frame["a"])
+        make_single().fit(frame["a"])
 
 
-def test_pandas_and_lists(make):
-    expected = make().fit(BLOBS).labels_
+def test_pandas_and_lists(make_single):
+    expected = make_single().fit(BLOBS).labels_
     for X in (pd.DataFrame(BLOBS), pd.DataFrame({"a": BLOBS[:, 0], "b": BLOBS[:, 1]}), BLOBS.tolist()):
-        labels = fit_and_check(make(), X)
+        labels = fit_and_check(make_single(), X)
         np.testing.assert_array_equal(labels, expected)
-        assert isinstance(make().fit(X).labels_, np.ndarray)
+        assert isinstance(make_single().fit(X).labels_, np.ndarray)
     mixed = pd.DataFrame({"a": BLOBS[:, 0].astype("f4"), "b": (BLOBS[:, 1] * 10).astype(int)})
-    assert same_partition(fit_and_check(make(), mixed), make().fit(mixed.to_numpy()).labels_)
+    assert same_partition(fit_and_check(make_single(), mixed), make_single().fit(mixed.to_numpy()).labels_)
 
 
-def test_objects_that_are_numbers(make):
-    np.testing.assert_array_equal(make().fit(BLOBS.astype(object)).labels_, make().fit(BLOBS).labels_)
+def test_objects_that_are_numbers(make_single):
+    np.testing.assert_array_equal(make_single().fit(BLOBS.astype(object)).labels_, make_single().fit(BLOBS).labels_)
 
 
 # -- Zarr ----------------------------------------------------------------------------------------------------
@@ -637,60 +651,62 @@ def test_zarr_stores(layout, tmp_path):
 
 
 @pytest.mark.parametrize("name", [str, Path])
-def test_zarr_paths(make, name, tmp_path):
+def test_zarr_paths(make_single, name, tmp_path):
     stored(tmp_path / "X.zarr", BLOBS, chunks=(100, 2))
-    model = make()
-    np.testing.assert_array_equal(fit_and_check(model, name(tmp_path / "X.zarr")), make().fit(BLOBS).labels_)
+    model = make_single()
+    np.testing.assert_array_equal(fit_and_check(model, name(tmp_path / "X.zarr")), make_single().fit(BLOBS).labels_)
     assert isinstance(model.labels_, da.Array)
 
 
 @pytest.mark.parametrize("rows", [1000, 77])
-def test_labels_are_written_into_chunks_that_do_not_align(make, rows, tmp_path):
+def test_labels_are_written_into_chunks_that_do_not_align(make_single, rows, tmp_path):
     stored(tmp_path / "X.zarr", BLOBS, chunks=(41, 2))
-    model = make().fit(tmp_path / "X.zarr")
+    model = make_single().fit(tmp_path / "X.zarr")
     for name, labels in {"fit": model.labels_, "predict": model.predict(tmp_path / "X.zarr")}.items():
         written = write_array(labels, tmp_path / f"{name}.zarr", chunks=rows)
         assert written.dtype == np.int32
-        np.testing.assert_array_equal(written[:], make().fit(BLOBS).labels_)
+        np.testing.assert_array_equal(written[:], make_single().fit(BLOBS).labels_)
 
 
-def test_an_array_inside_a_group(make, tmp_path):
+def test_an_array_inside_a_group(make_single, tmp_path):
     group = zarr.open_group(tmp_path / "all.zarr", mode="w")
     group.create_array("X", data=BLOBS)
     group.create_array("y", data=TRUTH)
-    np.testing.assert_array_equal(fit_and_check(make(), tmp_path / "all.zarr" / "X"), make().fit(BLOBS).labels_)
-    np.testing.assert_array_equal(fit_and_check(make(), group["X"]), make().fit(BLOBS).labels_)
+    np.testing.assert_array_equal(
+        fit_and_check(make_single(), tmp_path / "all.zarr" / "X"), make_single().fit(BLOBS).labels_
+    )
+    np.testing.assert_array_equal(fit_and_check(make_single(), group["X"]), make_single().fit(BLOBS).labels_)
     with pytest.raises(ValueError, match=r"is a Zarr group, not an array; it holds X \(600, 2\), y \(600,\)"):
-        make().fit(tmp_path / "all.zarr")
+        make_single().fit(tmp_path / "all.zarr")
     with pytest.raises(ValueError, match="is a Zarr group, not an array"):
-        make().fit(group)
+        make_single().fit(group)
     with pytest.raises(ValueError, match=r"Expected 2D array .* got 1D .* shape \(600,\)"):
-        make().fit(tmp_path / "all.zarr" / "y")
+        make_single().fit(tmp_path / "all.zarr" / "y")
 
 
-def test_paths_without_an_array(make, tmp_path):
+def test_paths_without_an_array(make_single, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no Zarr array at .*nothing\.zarr': nothing exists there"):
-        make().fit(tmp_path / "nothing.zarr")
+        make_single().fit(tmp_path / "nothing.zarr")
     (tmp_path / "folder").mkdir()
     with pytest.raises(ValueError, match="is a folder, not a Zarr array"):
-        make().fit(str(tmp_path / "folder"))
+        make_single().fit(str(tmp_path / "folder"))
     np.save(tmp_path / "X.npy", BLOBS)
     with pytest.raises(ValueError, match="is a file, not a Zarr array"):
-        make().fit(tmp_path / "X.npy")
-    model = make().fit(BLOBS)
+        make_single().fit(tmp_path / "X.npy")
+    model = make_single().fit(BLOBS)
     model.save(tmp_path / "model.zarr")
     with pytest.raises(ValueError, match="is a saved model"):
-        make().fit(tmp_path / "model.zarr")
+        make_single().fit(tmp_path / "model.zarr")
 
 
-def test_zarr_in_memory(make):
+def test_zarr_in_memory(make_single):
     array = zarr.create_array(zarr.storage.MemoryStore(), data=BLOBS, chunks=(100, 2))
-    np.testing.assert_array_equal(fit_and_check(make(), array), make().fit(BLOBS).labels_)
+    np.testing.assert_array_equal(fit_and_check(make_single(), array), make_single().fit(BLOBS).labels_)
     with (
         dask.config.set(scheduler="processes"),
         pytest.raises(ValueError, match="X lives in a zarr MemoryStore, which the worker processes"),
     ):
-        make().fit(array)
+        make_single().fit(array)
 
 
 # -- refused -------------------------------------------------------------------------------------------------
@@ -754,8 +770,8 @@ def test_what_is_no_array_at_all(make, nothing):
 
 @pytest.mark.parametrize("action", ["predict", "transform"])
 @pytest.mark.parametrize("n_features", [1, 3])
-def test_another_number_of_features(make, given, action, n_features):
-    model = make().fit(given(BLOBS))
+def test_another_number_of_features(make_single, given, action, n_features):
+    model = make_single().fit(given(BLOBS))
     name = type(model).__name__
     words = f"X has {n_features} features, but {name} is expecting 2 features as input"
     with pytest.raises(ValueError, match=words):
@@ -869,17 +885,17 @@ def test_plan_reads_nothing(make):
 
 
 @pytest.mark.parametrize("missing", ["raise", "label"])
-def test_input_is_not_modified(make, given, missing):
+def test_input_is_not_modified(make_single, given, missing):
     X = BLOBS.copy()
     if missing == "label":
         X[5] = np.nan
     before = X.copy()
-    model = make(missing=missing).fit(given(X))
+    model = make_single(missing=missing).fit(given(X))
     np.asarray(model.predict(given(X)))
     np.asarray(model.transform(given(X)))
     np.testing.assert_array_equal(X, before)
     X.flags.writeable = False
-    np.testing.assert_array_equal(np.asarray(make(missing=missing).fit(given(X)).labels_), model.labels_)
+    np.testing.assert_array_equal(np.asarray(make_single(missing=missing).fit(given(X)).labels_), model.labels_)
 
 
 SEEDS = {"int": 5, "numpy int": np.int64(5), "RandomState": np.random.RandomState(5), "None": None}

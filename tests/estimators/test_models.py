@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import daskcluster as dc
-from tests.estimators.cases import BLOBS, CASES, CLASSES, every, fitted, reference
+from tests.estimators.cases import BLOBS, CASES, CLASSES, chunked_reference, every, fitted, reference
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -47,7 +47,7 @@ def without_long(values: Any) -> Any:
 
 @every(SAVED)
 def test_a_loaded_model_is_the_saved_one(case, tmp_path):
-    model = case.fit_chunked()
+    model = chunked_reference(case)
     model.save(tmp_path / "model.zarr")
     loaded = dc.load_model(tmp_path / "model.zarr")
     assert_as_able(loaded, model, case)
@@ -105,7 +105,7 @@ def check_pickle_of_chunked(model: Any, case: Any) -> None:
 
 @every(CASES)
 def test_a_pickled_model_of_chunked_rows_has_no_graph(case):
-    model = case.fit_chunked()
+    model = chunked_reference(case)
     check_pickle_of_chunked(model, case)
     if not isinstance(model, dc.ISEC):  # which keeps the labels of all rows that it learned on
         assert len(pickle.dumps(model)) < small_bytes(model)
@@ -125,7 +125,7 @@ def test_a_pickled_model_of_a_named_store_has_no_graph(case, tmp_path):
 
 @every(CLASSES)
 def test_joblib_and_copies(case, tmp_path):
-    model = case.fit_chunked()
+    model = chunked_reference(case)
     joblib.dump(model, tmp_path / "model.joblib")
     for twin in (joblib.load(tmp_path / "model.joblib"), copy.copy(model), copy.deepcopy(model)):
         assert repr(twin) == repr(model)

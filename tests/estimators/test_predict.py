@@ -9,7 +9,7 @@ import pytest
 import zarr
 from sklearn.base import clone
 
-from tests.estimators.cases import CASES, assert_equal_fits, every, fitted, reference
+from tests.estimators.cases import CASES, CLASSES, assert_equal_fits, chunked_reference, every, fitted, reference
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -21,8 +21,7 @@ NOT_PREDICTING = [case for case in CASES if not case.predicts]
 def test_the_rows_of_the_fit_get_their_labels(case):
     model = reference(case)
     np.testing.assert_array_equal(model.predict(case.X), model.labels_)
-    lazy = case.fit_chunked()
-    np.testing.assert_array_equal(lazy.predict(case.X), model.labels_)
+    np.testing.assert_array_equal(chunked_reference(case).predict(case.X), model.labels_)
 
 
 @every(PREDICTING)
@@ -63,12 +62,16 @@ def test_points(case):
     np.testing.assert_array_equal(case.make().fit_transform(case.X, **case.more()), points)
 
 
-@every(CASES)
+@every(CLASSES)
 def test_fit_and_fit_predict_give_the_same(case):
     labels = reference(case).labels_
     assert labels.dtype == np.int32
     assert labels.shape == (len(case.X),)
     np.testing.assert_array_equal(case.make().fit_predict(case.X, **case.more()), labels)
+
+
+@every(CLASSES)
+def test_fit_returns_the_estimator(case):
     model = case.make()
     assert model.fit(case.X, **case.more()) is model
 
@@ -107,7 +110,7 @@ def test_where_nothing_predicts_there_is_no_predict(case):
         assert hasattr(model, "fit_predict")
 
 
-@every(CASES)
+@every(CLASSES)
 def test_the_next_fit_forgets_the_last(case):
     model = case.make()
     doubled = np.hstack([case.X, case.X])

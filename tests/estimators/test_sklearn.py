@@ -37,8 +37,12 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     return {}
 
 
+# Ensembles have their own in test_ensemble.py.
 @parametrize_with_checks(
-    [*(case.make(n_clusters=2) for case in CLASSES if not case.consensus), dc.USPEC(), dc.FastCSC()],
+    [
+        *(case.make(n_clusters=2) for case in of_ids("KMeans", "USPEC", "FastCSC", "CSPML", "FastCSPML")),
+        dc.USPEC(),
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_checks_of_scikit_learn(estimator, check):
@@ -95,7 +99,7 @@ def test_only_n_clusters_is_positional(case):
     assert ("missing" in type(case.make())().get_params()) == (not case.consensus)
 
 
-@every(CASES)
+@every(CLASSES)
 def test_clone_copies_parameters_and_nothing_else(case):
     twin = clone(reference(case))
     assert str(twin.get_params()) == str(reference(case).get_params())
@@ -106,7 +110,7 @@ def test_clone_copies_parameters_and_nothing_else(case):
     assert_equal_fits(twin.fit(case.X, **case.more()), reference(case))
 
 
-@every(case for case in CASES if not case.more())
+@every(case for case in CLASSES if not case.more())
 def test_y_is_ignored(case):
     assert_equal_fits(case.make().fit(case.X, np.arange(len(case.X))), reference(case))
 

@@ -35,8 +35,10 @@ pytestmark = pytest.mark.usefixtures("small_blocks")
 
 KEY = "daskcluster.json"
 
-#: A fork of a process in which OpenMP has run may hang in OpenMP.
-KILLED = [case for case in CASES if not case.foreign]
+#: Those with other kinds of products: of rows, of members, of labels, with constraints. They are killed before each.
+CHAINED = of_ids("USPEC", "USENC", "ISEC", "FastCSC")
+#: They and others are killed on their way; all are interrupted. A fork after OpenMP has run may hang in OpenMP.
+KILLED = CHAINED + of_ids("KMeans-weights", "Ensemble-KMeans-BipartiteCut", "SECRP", "FastCSPML")
 
 
 def products(store: Path) -> list[str]:
@@ -133,7 +135,7 @@ def kill_everywhere(case: Case, folder: Path) -> dict[str, Any]:
     ]
     chain: list[list[str]] = []
     number, most = 1, 0
-    while case in CLASSES:
+    while case in CHAINED:
         dying = Dying(number, of_products=True)
         code = run_and_die(case, folder / "chain", dying, chunked=len(chain) % 2 == 0, scheduler="threads")
         if code == 0:
@@ -203,7 +205,7 @@ def test_a_killed_run_goes_on(case, moment, killed, tmp_path):
         assert work(tasks) < work(all_tasks)
 
 
-@every(CLASSES)
+@every(CHAINED)
 def test_a_run_that_is_killed_before_each_product_ends_with_the_same_labels(case, killed):
     folder, report = killed
     chain = report[case.id]["chain"]
@@ -214,10 +216,20 @@ def test_a_run_that_is_killed_before_each_product_ends_with_the_same_labels(case
     assert_equal_fits(case.fit_chunked(storage=folder / case.id / "chain"), reference(case))
 
 
+#: Share of the tasks after which a run is interrupted -> scheduler.
+MOMENTS = {0.05: "threads", 0.4: "synchronous", 0.7: "threads", 0.95: "synchronous"}
+
+
 @pytest.mark.parametrize(
-    ("share", "scheduler"), [(0.05, "threads"), (0.4, "synchronous"), (0.7, "threads"), (0.95, "synchronous")]
+    ("case", "share", "scheduler"),
+    # Every case once, at one moment or another; some at all of them.
+    [
+        pytest.param(case, share, scheduler, id=f"{case.id}-{share}-{scheduler}")
+        for number, case in enumerate(CASES)
+        for moment, (share, scheduler) in enumerate(MOMENTS.items())
+        if case in CHAINED or number % len(MOMENTS) == moment
+    ],
 )
-@every(CASES)
 def test_an_interrupted_run_goes_on(case, share, scheduler, finished, tmp_path):
     """By an error in the process itself, after some of the tasks."""
     store = tmp_path / "run"
@@ -280,7 +292,7 @@ def test_a_finished_run_is_not_computed_again(case, finished):
     assert stored.dtype == np.int32
 
 
-@every(CASES)
+@every(CLASSES)
 def test_without_a_seed_the_store_keeps_one(case, tmp_path):
     first = case.fit(storage=tmp_path / "run", random_state=None)
     assert_equal_fits(case.fit(storage=tmp_path / "run", random_state=None), first, **without_models(case))
@@ -288,7 +300,7 @@ def test_without_a_seed_the_store_keeps_one(case, tmp_path):
     assert_equal_fits(case.fit(random_state=seed), first)
 
 
-@every(case for case in CASES if not case.consensus)
+@every(case for case in CLASSES if not case.consensus)
 def test_missing_rows_in_a_store(case, tmp_path):
     X = case.X.copy()
     X[40:80] = np.nan

@@ -279,8 +279,11 @@ def test_clusters_are_numbered_by_their_first_row(seed, small_blocks):
 # -- new rows ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8])
-@pytest.mark.parametrize("parameters", [{}, {"neighbors": "exact"}, {"metric": "cosine"}], ids=str)
+@pytest.mark.parametrize(
+    ("parameters", "dtype"),
+    [({}, np.float32), ({}, np.uint8), ({"neighbors": "exact"}, np.float64), ({"metric": "cosine"}, np.float32)],
+    ids=str,
+)
 def test_predict_of_the_same_rows_is_labels(dtype, parameters, small_blocks):
     X = (DIGITS.data + 1).astype(dtype)
     model = dc.USPEC(10, n_representatives=300, random_state=0, **parameters).fit(X)

@@ -71,8 +71,8 @@ def test_conversion(small_disk, tmp_path):
 
 
 def test_models(small_disk):
-    X = noise(3000, 60).compute()
-    model = dc.USPEC(3, n_representatives=2900, selection="random", random_state=0).fit(X)
+    X = noise(600, 600).compute()
+    model = dc.USPEC(3, n_representatives=500, selection="random", random_state=0).fit(X)
     with pytest.raises(DiskFullError, match="bytes are needed"):
         model.save(small_disk / "m.zarr")
     assert os.listdir(small_disk) == []

@@ -64,10 +64,10 @@ def without_digests(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_damage_is_found_or_does_not_matter(name, saved, tmp_path):
+def test_every_damage_is_found_or_does_not_matter(name, saved, tmp_path, run_slow):
     expected = dc.load_model(saved / name).predict(given(name))
-    refused = []
-    for what, copy in damaged_copies(saved / name, tmp_path, 36, seed=len(name)):
+    refused, n_copies = [], 36 if run_slow else 18
+    for what, copy in damaged_copies(saved / name, tmp_path, n_copies, seed=len(name)):
         try:
             found = dc.load_model(copy).predict(given(name))
             model_summary(copy)
@@ -77,7 +77,7 @@ def test_every_damage_is_found_or_does_not_matter(name, saved, tmp_path):
                 model_summary(copy)
         else:
             assert np.array_equal(found, expected), what
-    assert len(refused) > 18
+    assert len(refused) > n_copies / 2
     for what, path, message in refused:
         assert f"model {path!r} is damaged" in message, what
         assert message.endswith("take another copy of it, or fit and save it again"), what
@@ -92,12 +92,12 @@ def test_old_models_have_no_digests_and_are_read_as_they_are(name, saved, tmp_pa
         dc.load_model(tmp_path / "old").predict(given(name)), dc.load_model(saved / name).predict(given(name))
     )
     refused = []
-    for what, copy in damaged_copies(tmp_path / "old", tmp_path / "copies", 18, seed=len(name)):
+    for what, copy in damaged_copies(tmp_path / "old", tmp_path / "copies", 9, seed=len(name)):
         try:
             dc.load_model(copy)
         except ValueError as error:
             refused.append((what, str(copy), str(error)))
-    assert len(refused) > 4
+    assert len(refused) > 2
     for what, path, message in refused:
         assert path in message, what
         assert "\n" not in message, what

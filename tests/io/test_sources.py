@@ -85,10 +85,11 @@ def test_what_is_in_memory_stays_there(tmp_path):
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
-def test_fits_of_memory_maps_are_those_of_their_rows(scheduler, tmp_path):
+def test_fits_of_memory_maps_are_those_of_their_rows(scheduler, tmp_path, request):
     mapped = map_of(tmp_path / "X.npy", ROWS)
     expected = dc.KMeans(3, random_state=0).fit(ROWS)
-    with dask.config.set(scheduler=scheduler, num_workers=1):
+    pool = request.getfixturevalue("pool") if scheduler == "processes" else None
+    with dask.config.set(scheduler=scheduler, num_workers=1, pool=pool):
         model = dc.KMeans(3, random_state=0).fit(mapped)
         assert isinstance(model.labels_, np.ndarray)
         np.testing.assert_array_equal(model.labels_, expected.labels_)

@@ -159,8 +159,8 @@ def test_write_array_refuses_what_it_cannot_store(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_write_array_in_worker_processes(tmp_path):
-    with dask.config.set(scheduler="processes", num_workers=2):
+def test_write_array_in_worker_processes(tmp_path, pool):
+    with dask.config.set(scheduler="processes", pool=pool):
         stored = write_array(da.from_array(VALUES, chunks=(400, 3)), tmp_path / "x.zarr", chunks=300)
     np.testing.assert_array_equal(stored[...], VALUES)
 

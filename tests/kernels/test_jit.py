@@ -15,8 +15,6 @@ import daskcluster
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of folders")
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of folders")
-
 ROOT = Path(daskcluster.__file__).parents[1]
 
 #: A kernel that is compiled, and where its code is kept.
@@ -110,8 +108,8 @@ def test_the_cache_of_the_user(site, temporary):
 
 
 @pytest.mark.parametrize("obstacle", ["open to others", "a file", "a link"])
-def test_nowhere(site, temporary, obstacle):
-    """What others could write to is not executed; each process compiles for itself."""
+def test_nowhere(site, temporary, obstacle, run_slow):
+    """What others could write to is not executed; each process compiles for itself. A whole fit takes a while then."""
     own = temporary / f"numba-daskcluster-{os.getuid()}"
     if obstacle == "a file":
         own.touch()
@@ -121,7 +119,7 @@ def test_nowhere(site, temporary, obstacle):
         target.chmod(0o777)
         if target != own:
             own.symlink_to(target)
-    assert kept_in(site, temporary, FIT if obstacle == "a file" else KERNEL) is None
+    assert kept_in(site, temporary, FIT if run_slow else KERNEL) is None
     assert not list(temporary.rglob("*.nbc"))
 
 

@@ -60,7 +60,7 @@ def test_agrees_with_scikit_learn(pair):
     np.testing.assert_array_equal(contingency_matrix(*pair), sklearn_matrix(*pair))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.data(), pairs_of_labelings(max_rows=25))
 def test_the_same_for_any_chunking(data, pair):
     expected = contingency_matrix(*pair)
@@ -237,16 +237,16 @@ def test_on_a_cluster_of_processes(cluster_processes, inputs):
         contingency_matrix(true["path"], memory)
 
 
-def test_on_dask_processes_and_threads(inputs):
+def test_on_dask_processes_and_threads(inputs, pool):
     for scheduler in ("synchronous", "threads", "processes"):
-        with dask.config.set(scheduler=scheduler, num_workers=2):
+        with dask.config.set(scheduler=scheduler, num_workers=2, pool=pool if scheduler == "processes" else None):
             assert contingency_matrix(inputs[0]["dask"], inputs[1]["path"]).tolist() == TABLE
 
 
 # -- labels of one labeling -------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.data(), pairs_of_labelings(max_rows=20))
 def test_count_labels(data, pair):
     values, counts = count_labels(data.draw(st.one_of(st.just(pair[0]), rechunked(pair[0]))))

@@ -48,14 +48,14 @@ def labels_of(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @each_measure
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(pair=pairs_of_labelings(min_rows=1))
 def test_bounds(measure, pair):
     assert (-0.5 if measure is adjusted_rand_index else 0.0) <= measure(*pair) <= 1.0
 
 
 @each_measure
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(pair=pairs_of_labelings(), seed=st.integers(0, 2**16))
 def test_label_names_do_not_matter(measure, pair, seed):
     rng = np.random.default_rng(seed)
@@ -64,7 +64,7 @@ def test_label_names_do_not_matter(measure, pair, seed):
 
 
 @each_measure
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(pair=pairs_of_labelings(), seed=st.integers(0, 2**16))
 def test_the_order_of_the_rows_does_not_matter(measure, pair, seed):
     order = np.random.default_rng(seed).permutation(len(pair[0]))
@@ -72,7 +72,7 @@ def test_the_order_of_the_rows_does_not_matter(measure, pair, seed):
 
 
 @each_measure
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(pair=pairs_of_labelings(), seed=st.integers(0, 2**16))
 def test_a_partition_agrees_with_itself_exactly(measure, pair, seed):
     names = np.random.default_rng(seed).permutation(8)
@@ -165,7 +165,7 @@ def test_information_against_its_definition(table):
 # -- against scikit-learn ---------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(pairs_of_labelings())
 def test_agrees_with_scikit_learn(pair):
     assert rand_index(*pair) == pytest.approx(sklearn_metrics.rand_score(*pair), abs=1e-12)

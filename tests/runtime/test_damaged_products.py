@@ -54,10 +54,11 @@ def refit(name: str, store: Path) -> tuple[Any, list[str]]:
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_every_damage_is_mended_or_does_not_matter(name, stores, tmp_path):
+def test_every_damage_is_mended_or_does_not_matter(name, stores, tmp_path, run_slow):
     origin, first = stores[name]
     mended, refused = 0, []
-    for what, copy in damaged_copies(origin, tmp_path, 36, seed=len(name)):
+    n_copies = 36 if run_slow else 18 if name in ("USPEC", "KMeans") else 9  # every kind of damage once or more
+    for what, copy in damaged_copies(origin, tmp_path, n_copies, seed=len(name)):
         key = (copy / "daskcluster.json").read_bytes() if (copy / "daskcluster.json").exists() else None
         try:
             model, said = refit(name, copy)
@@ -70,7 +71,7 @@ def test_every_damage_is_mended_or_does_not_matter(name, stores, tmp_path):
         mended += len(said)
         assert refit(name, copy)[1] == [], what  # whole again
         assert not list(copy.glob(".*")), what
-    assert mended > 9
+    assert mended > n_copies / 4
     for what, path, message, key in refused:
         assert path in message, what
         assert key != (origin / "daskcluster.json").read_bytes(), what  # what products belong to is not known any more

@@ -334,8 +334,8 @@ def test_the_index_is_one_task_and_not_part_of_each(blobs):
     assert Counter(names)["RepresentativeIndex"] <= 1
 
 
-def test_a_task_graph_for_100_000_blocks_is_a_few_layers():
-    n_blocks = 100_000
+def test_a_task_graph_for_20_000_blocks_is_a_few_layers():
+    n_blocks = 20_000
     size = inputs.block_rows(2, np.dtype("f4"))
     X = da.zeros((n_blocks * size, 2), chunks=(size, 2), dtype=np.float32)
     model = dc.USPEC(3, n_representatives=50, random_state=0).fit(np.random.default_rng(0).normal(size=(500, 2)))

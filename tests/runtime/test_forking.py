@@ -1,17 +1,13 @@
 """A process that is forked after its parent has computed computes too: web servers and data loaders do this."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import daskcluster
+from tests.programs import run_program
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-
-ROOT = Path(daskcluster.__file__).parents[1]
 
 #: Rows in every form, a model that the parent has fitted, and a child that is ended where it hangs.
 START = """
@@ -50,13 +46,7 @@ def works(rows, model):
 
 def passes(program: str, folder: Path) -> None:
     """Run a program in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", START + program, str(folder)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
+    done = run_program(START + program, folder)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

@@ -20,6 +20,7 @@ from daskcluster.runtime.scratch import ScratchFolder
 from tests.cli.calls import wait_for_end_of_group
 from tests.estimators.cases import BLOBS, CASES, every, reference
 from tests.interrupts import interrupted_after
+from tests.programs import run_program
 
 ROOT = Path(dc.__file__).parents[1]
 
@@ -196,14 +197,7 @@ dc.USPEC(3, n_representatives=60, random_state=0).fit(rows)
 
 @posix
 def test_an_interrupted_program_leaves_nothing(scratch):
-    done = subprocess.run(
-        [sys.executable, "-c", FIT, str(scratch)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    done = run_program(FIT, scratch)
     assert done.returncode in (130, -signal.SIGINT), done.stderr
     assert done.stderr.splitlines()[-1] == "KeyboardInterrupt"
     assert not list(scratch.iterdir())
@@ -268,6 +262,36 @@ def test_a_programs_own_handlers_stay(scratch):
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     finally:
         signal.signal(signal.SIGTERM, before)
+    assert not list(scratch.iterdir())
+
+
+TWICE = """
+import pathlib, shutil, sys, dask
+dask.config.set({"temporary-directory": sys.argv[1]})
+from daskcluster.runtime.scratch import ScratchFolder
+folders = [ScratchFolder() for _ in "12"]
+
+def interrupted(*args, **kwargs):
+    raise KeyboardInterrupt
+
+for folder, (place, step) in zip(folders, [(pathlib.Path, "rename"), (shutil, "rmtree")], strict=True):
+    (folder.path / "rows").write_bytes(b"rows")
+    action = getattr(place, step)
+    setattr(place, step, interrupted)
+    try:
+        folder.release()
+    except KeyboardInterrupt:
+        print(step)
+    setattr(place, step, action)
+    del folder
+"""
+
+
+@posix
+def test_a_removal_that_is_interrupted_ends_with_the_program(scratch):
+    """Ctrl-C is often pressed twice: the second one may come at any step of what the first one began."""
+    done = run_program(TWICE, scratch)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["rename", "rmtree"], "")
     assert not list(scratch.iterdir())
 
 
