@@ -285,8 +285,9 @@ def _scan_block(block: NDArray[Any], fingerprint: bool) -> dict[str, Any]:
     n_columns = block.shape[1]
     lowest, starts, lengths = np.zeros((3, n_columns), np.int64)
     if len(labels):
-        lowest = np.where(labels >= 0, labels, np.iinfo(np.int64).max).min(axis=0)
-        highest = labels.max(axis=0)
+        few = np.asarray(block) if block.dtype.kind == "i" and bad is None else labels  # the same in fewer bytes
+        lowest = np.where(few >= 0, few, few.dtype.type(np.iinfo(few.dtype).max)).min(axis=0).astype(np.int64)
+        highest = few.max(axis=0).astype(np.int64)
         spans = np.where(highest >= 0, highest - lowest, -1)
         near = spans < max(MOST_SPAN // 8, 8 * len(labels))
         lengths = np.where(near, spans + 1, 0)
@@ -378,12 +379,18 @@ class LabelCoder:
             self.lengths[column] = span
             tables.append(table)
         self.table = np.concatenate(tables) if tables else np.empty(0, np.int32)
+        # Codes of labels 0, 1, 2 ... of every base clustering are these themselves.
+        plain = all(np.array_equal(self._values(j), np.arange(n)) for j, n in enumerate(np.diff(book.offsets)))
+        self.most = np.diff(book.offsets).astype(np.int32) - 1 if plain else None
 
     def _values(self, column: int) -> NDArray[np.int64]:
         return self.book.values[self.book.offsets[column] : self.book.offsets[column + 1]]
 
     def __call__(self, block: NDArray[Any]) -> NDArray[Any]:
         """Code a block of labels, see `check_label_block`."""
+        if self.most is not None and block.dtype.kind == "i" and block.dtype.itemsize <= self.book.dtype.itemsize:
+            most = self.most.astype(block.dtype)
+            return np.where((block >= 0) & (block <= most), block, block.dtype.type(-1)).astype(self.book.dtype)
         labels, _ = _whole_numbers(block)
         codes = np.empty(labels.shape, self.book.dtype)
         encode_labels(labels, self.lowest, self.starts, self.lengths, self.table, codes)

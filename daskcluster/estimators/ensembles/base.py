@@ -193,7 +193,10 @@ class EnsembleBase(RowClusterer):
         """`base_labels_`: NumPy; or the held arrays; or, on a cluster without a named store, the models' own labels."""
         if run.rows.chunked and not run.products.named and active_client() is not None:
             labels = self._map(run.rows, "base labels") if self._members_predict else on_client(labels)
-        return hand_out(labels.astype(np.promote_types(labels.dtype, np.int32)), run.rows)
+        dtype = np.promote_types(labels.dtype, np.int32)
+        if run.rows.chunked:
+            return hand_out(labels.astype(dtype), run.rows)
+        return hand_out(labels, run.rows).astype(dtype)  # joined while they are small
 
     # -- new rows ------------------------------------------------------------------------------------------------------
 
