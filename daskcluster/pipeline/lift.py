@@ -13,9 +13,14 @@ from ..kernels.lloyd import byte_order
 from ..kernels.neighbors import PAD_COLUMNS
 from ..runtime.threads import one_blas_thread
 from .bipartite import EdgesOf
+from .lloyd import NearestCenters
 from .rows import scatter_rows
 
 __all__ = ["LiftedLabels", "LiftedRows", "LinkedRows", "embed_block"]
+
+
+#: From so many centres on their products with the vectors are faster than distances.
+MANY_CENTERS = 20
 
 
 class LiftedRows:
@@ -50,11 +55,15 @@ class LiftedRows:
 
 
 class LinkedRows(LiftedRows):
-    """The same of rows with few edges, a handful of representatives: their nearest centres are found by products."""
+    """The same of rows with few edges, a handful of representatives: so many centres are found by products."""
 
-    def nearest_centers(self, centers: NDArray[np.float64]) -> LiftedLabels:
+    def nearest_centers(self, centers: NDArray[np.float64]) -> Any:
         """Block -> nearest of these centres (k, q)."""
-        return LiftedLabels(self, [centers])
+        return LiftedLabels(self, [centers]) if len(centers) >= MANY_CENTERS else NearestCenters(self, centers)
+
+    def first(self, n_components: int) -> LinkedRows:
+        """The embedding by the first columns only."""
+        return type(self)(self.edges_of, self.vectors[:, :n_components].astype(np.float64))
 
 
 class LiftedLabels:
@@ -76,7 +85,9 @@ class LiftedLabels:
 
     def __init__(self, points: LinkedRows, centers: Sequence[NDArray[np.float64]], dtype: Any = np.int32) -> None:
         self.points, self.centers, self.dtype = points, list(centers), np.dtype(dtype)
-        self._tables: tuple[Any, ...] | None = None
+        self._many = [j for j, own in enumerate(self.centers) if len(own) >= MANY_CENTERS]
+        self._few: list[tuple[int, NearestCenters]] = []
+        self._tables: Any = None
 
     def __reduce__(self) -> Any:
         """Without the tables, which are larger than what they are made of."""
@@ -84,10 +95,18 @@ class LiftedLabels:
 
     def __call__(self, block: NDArray[Any]) -> NDArray[Any]:
         """Labels of every row (n, m) in m clusterings, -1 for rows without edges."""
-        indices, weights, rows = self.points.linked_edges(block)
-        labels = np.empty((len(indices), len(self.centers)), self.dtype)
         if self._tables is None:
             self._tables = self._made()
+        labels = np.empty((len(block), len(self.centers)), self.dtype)
+        for j, nearest in self._few:
+            labels[:, j] = nearest.labels(block)
+        if self._many:
+            labels[:, self._many] = self._by_products(block)
+        return labels
+
+    def _by_products(self, block: NDArray[Any]) -> NDArray[Any]:
+        indices, weights, rows = self.points.linked_edges(block)
+        labels = np.empty((len(indices), len(self._many)), self.dtype)
         label_lifted(indices, weights, self.points.vectors, self.points.linked, *self._tables, labels)
         return scatter_rows(labels, rows, len(block), -1)
 
@@ -102,18 +121,24 @@ class LiftedLabels:
         return values, rows, labels if rows is None else labels[rows]
 
     def _made(self) -> tuple[Any, ...]:
-        """What `label_lifted` reads beside the edges."""
-        numbers = np.array([len(centers) for centers in self.centers])
-        starts = np.concatenate([[0], np.cumsum(-(-numbers // LABEL_COLUMNS) * LABEL_COLUMNS)])
+        """What `label_lifted` reads beside the edges; and the clusterings of few centres get their own way."""
+        self._few = [
+            (j, NearestCenters(self.points.first(own.shape[1]), own))
+            for j, own in enumerate(self.centers)
+            if j not in self._many
+        ]
+        many = [self.centers[j] for j in self._many]
+        numbers = np.array([len(centers) for centers in many], np.int64)
+        starts = np.concatenate([[0], np.cumsum(-(-numbers // LABEL_COLUMNS) * LABEL_COLUMNS)]).astype(np.int64)
         products = np.zeros((len(self.points.vectors), starts[-1]), np.float32)
         half = np.full(starts[-1], np.inf, np.float32)
         names = np.zeros(starts[-1], np.int32)
-        for start, centers in zip(starts[:-1], self.centers, strict=True):
+        for start, centers in zip(starts[:-1], many, strict=True):
             place = slice(start, start + len(centers))
             order = byte_order(centers)  # so that ties do not depend on how clusters are numbered
             names[place] = order
             products[:, place], half[place] = self._one(centers[order])
-        widths = np.array([centers.shape[1] for centers in self.centers])
+        widths = np.array([centers.shape[1] for centers in many], np.int64)
         return products, half, widths, starts.astype(np.uint64), names
 
     def _one(self, centers: NDArray[np.float64]) -> tuple[Any, Any]:

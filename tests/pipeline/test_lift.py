@@ -8,7 +8,7 @@ import pytest
 from daskcluster.pipeline.bipartite import pack_edges, unpack_edges
 from daskcluster.pipeline.lift import LiftedLabels, LinkedRows
 
-NUMBERS, WIDTHS = (3, 17, 8, 40), (5, 17, 3, 23)
+NUMBERS, WIDTHS = (3, 37, 20, 40), (5, 17, 3, 23)  # both ways
 
 
 def example(n_rows=500, p=60, q=23, n_neighbors=4, missing=(), seed=0):
