@@ -200,9 +200,9 @@ ESTIMATOR_OPTIONS = (
     EstimatorOption(
         "--affinity",
         "affinity",
-        click.Choice(["gaussian", "adaptive", "tapered"]),
+        click.Choice(["gaussian", "adaptive"]),
         "Affinity of a row and its nearest representatives.",
-        {"uspec": "gaussian", "usenc": "tapered"},
+        {"uspec": "gaussian", "usenc": "adaptive"},
     ),
     EstimatorOption(
         "--metric",

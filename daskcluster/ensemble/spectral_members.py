@@ -53,7 +53,7 @@ CENTER_TOL = 1e-3
 #: consensus base clusterings may have, so that it is worth while to have more of them.
 ROWS_PER_BASE_CLUSTER = 50
 ROWS_PER_REPRESENTATIVE = 5
-WIDE = 3
+WIDE = 4
 #: Eigenvectors of eigenvalues below this tell unlinked parts apart: every base clustering uses all of them.
 UNLINKED = 1e-10
 
@@ -69,7 +69,7 @@ def few_rows_range(k_range: tuple[int, int], n_clusters: int, n_rows: int) -> tu
     Notes
     -----
     Departure from the papers, whose rows are many. At most n / 50, the smallest number lowered by the same share; and
-    all numbers are `n_clusters` where n / 50 is less than three times that: base clusters of few rows end at the gaps
+    all numbers are `n_clusters` where n / 50 is less than four times that: base clusters of few rows end at the gaps
     that a sample has by chance, all of them at the same ones, and nothing is left that links the pieces of a cluster.
     """
     low, high = k_range

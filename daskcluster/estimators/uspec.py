@@ -38,10 +38,9 @@ class USPEC(SpectralClusterer):
         p' / p of the hybrid selection.
     neighbor_factor : int
         K' / K of the approximate search; enlarged when a check on sampled rows finds too low a recall.
-    affinity : {"gaussian", "adaptive", "tapered"}
-        Affinity of a row and its K nearest representatives: the paper's Gaussian of their mean distance; adaptive
-        weights without a parameter, which fall with the squared distance to 0 at neighbor K + 1; or a Gaussian that
-        falls to 0 there.
+    affinity : {"gaussian", "adaptive"}
+        Affinity of a row and its K nearest representatives: the paper's Gaussian of their mean distance; or
+        adaptive weights without a parameter, which fall with the squared distance to 0 at neighbor K + 1.
     metric : {"euclidean", "cosine"}
         With "cosine" rows count by their direction, and the distance is 1 - cos.
     n_init : int

@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from .jit import jit
 
-__all__ = ["TINY", "gaussian_weights", "sum_distances", "taper_weights"]
+__all__ = ["adaptive_weights", "gaussian_weights", "sum_distances"]
 
-#: The smallest affinity: that of an edge whose own underflows.
-TINY = np.finfo(np.float32).tiny
+_TINY = np.finfo(np.float32).tiny
 
 
 def gaussian_weights(distances: NDArray[np.float32], bandwidth: float) -> NDArray[np.float32]:
@@ -35,34 +34,33 @@ def gaussian_weights(distances: NDArray[np.float32], bandwidth: float) -> NDArra
         return np.ones_like(distances)
     with np.errstate(over="ignore"):  # a ratio beyond float32 has the smallest affinity
         # First the quotient: the square of a bandwidth can underflow.
-        weights = distances / max(bandwidth, float(TINY))
+        weights = distances / max(bandwidth, float(_TINY))
         weights = weights.astype(np.float32, copy=False)
         np.multiply(weights, weights, out=weights)
     np.multiply(weights, np.float32(-0.5), out=weights)
     np.exp(weights, out=weights)
-    return np.maximum(weights, TINY, out=weights)
+    return np.maximum(weights, _TINY, out=weights)
 
 
 @jit
-def taper_weights(distances, normalized):
+def adaptive_weights(distances):
     """Weights that fall with the squared distance, and are 0 at the neighbor after the kept ones.
 
     Parameters
     ----------
     distances : (n, K + 1) float32
         Ascending.
-    normalized : bool
 
     Returns
     -------
     (n, K) float32
-        1 - d_j**2 / d_{K+1}**2, and 1 where d_{K+1} is 0; divided by their sum if `normalized`. 1 / K where all
-        distances of a row are equal.
+        (d_{K+1}**2 - d_j**2) / (K d_{K+1}**2 - sum_l d_l**2), which sum to 1; 1 / K where all distances of a row are
+        equal.
 
     Notes
     -----
-    Normalized these are (d_{K+1}**2 - d_j**2) / (K d_{K+1}**2 - sum_l d_l**2), the adaptive neighbors of Nie, Wang,
-    Jordan, Huang, AAAI 2016, which have no parameter. The squares are of quotients, so they do not underflow.
+    The adaptive neighbors of Nie, Wang, Jordan, Huang, AAAI 2016, which have no parameter. The squares are of
+    quotients, so they do not underflow.
     """
     n_rows, n_kept = distances.shape[0], distances.shape[1] - 1
     weights = np.empty((n_rows, n_kept), np.float32)
@@ -70,15 +68,12 @@ def taper_weights(distances, normalized):
         farthest = np.float64(distances[i, n_kept])
         total = 0.0
         for j in range(n_kept):
-            ratio = np.float64(distances[i, j]) / farthest if farthest > 0 else 0.0
+            ratio = np.float64(distances[i, j]) / farthest if farthest > 0 else 1.0
             nearness = max(0.0, 1.0 - ratio * ratio)
             weights[i, j] = nearness
             total += nearness
         for j in range(n_kept):
-            if total == 0:
-                weights[i, j] = 1.0 / n_kept
-            elif normalized:
-                weights[i, j] = weights[i, j] / total
+            weights[i, j] = weights[i, j] / total if total > 0 else 1.0 / n_kept
     return weights
 
 

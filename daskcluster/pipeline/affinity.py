@@ -9,7 +9,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.affinity import TINY, gaussian_weights, sum_distances, taper_weights
+from ..kernels.affinity import adaptive_weights, gaussian_weights, sum_distances
 from .bipartite import BipartiteGraph, EdgesOf, unpack_edges
 
 __all__ = [
@@ -21,11 +21,10 @@ __all__ = [
     "gaussian_edges",
     "mean_distance",
     "n_held",
-    "tapered_edges",
 ]
 
 #: Names of the affinities of rows and their nearest representatives, see `affinity_graph`.
-AFFINITIES = ("gaussian", "adaptive", "tapered")
+AFFINITIES = ("gaussian", "adaptive")
 
 
 def distance_sum(edges: NDArray[np.int32]) -> dict[str, Any]:
@@ -48,14 +47,7 @@ def gaussian_edges(block: NDArray[np.int32], bandwidth: float) -> tuple[NDArray[
 def adaptive_edges(block: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Packed distances (n, K + 1) of a block -> right vertices and adaptive affinities (n, K)."""
     indices, distances = unpack_edges(block)
-    return np.ascontiguousarray(indices[:, :-1]), taper_weights(distances, True)
-
-
-def tapered_edges(block: NDArray[np.int32], bandwidth: float) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Packed distances (n, K + 1) of a block -> right vertices and tapered Gaussian affinities (n, K)."""
-    indices, distances = unpack_edges(block)
-    weights = taper_weights(distances, False) * gaussian_weights(distances[:, :-1], bandwidth * np.sqrt(0.5))
-    return np.ascontiguousarray(indices[:, :-1]), np.maximum(weights, TINY, out=weights)
+    return np.ascontiguousarray(indices[:, :-1]), adaptive_weights(distances)
 
 
 def n_held(n_neighbors: int, n_representatives: int, affinity: str) -> int:
@@ -70,7 +62,7 @@ def edges_by(affinity: str, bandwidth: float, n_columns: int) -> EdgesOf:
     """
     if affinity == "gaussian" or n_columns <= 2:
         return partial(gaussian_edges, bandwidth=bandwidth)
-    return adaptive_edges if affinity == "adaptive" else partial(tapered_edges, bandwidth=bandwidth)
+    return adaptive_edges
 
 
 def affinity_graph(
@@ -86,14 +78,12 @@ def affinity_graph(
         sigma in the units of these distances.
     representatives : (p, d) float64
         Prepared.
-    affinity : {"gaussian", "adaptive", "tapered"}
+    affinity : {"gaussian", "adaptive"}
 
     Notes
     -----
-    "gaussian": exp(-d**2 / (2 sigma**2)), eq. (5) and (6) of uspec_usenc_2019. "adaptive": the normalized
-    `taper_weights`, which have no parameter. "tapered":
-    exp(-d**2 / sigma**2) (1 - d**2 / d_{K+1}**2), a Gaussian that falls to 0 at neighbor K + 1 instead of breaking off
-    at neighbor K. The affinities are not stored: K exponentials cost less than reading K numbers.
+    "gaussian": exp(-d**2 / (2 sigma**2)), eq. (5) and (6) of uspec_usenc_2019. "adaptive": `adaptive_weights`,
+    which have no parameter. The affinities are not stored: K exponentials cost less than reading K numbers.
     """
     edges_of = edges_by(affinity, bandwidth, nearest.shape[1])
     return BipartiteGraph(nearest, edges_of, len(representatives), representatives)

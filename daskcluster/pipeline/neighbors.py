@@ -112,7 +112,7 @@ class Link(Stage):
         K' / K of the approximate search.
     n_clusters : int
         Where rows are few, K follows from it; see `width`.
-    affinity : {"gaussian", "adaptive", "tapered"}
+    affinity : {"gaussian", "adaptive"}
         See `affinity_graph`.
     """
 

@@ -110,13 +110,11 @@ def test_scaling_the_distances_changes_no_affinity():
     assert np.array_equal(gaussian_edges(scaled, small)[1], gaussian_edges(packed, sigma)[1])
 
 
-@pytest.mark.parametrize("kind", ["adaptive", "tapered"])
-def test_affinities_that_fall_to_0_at_the_next_neighbor(kind):
+def test_affinities_that_fall_to_0_at_the_next_neighbor():
     packed, *_ = draw_nearest(n_neighbors=4, missing=(3,))
     indices, distances = unpack_edges(packed)
-    sigma = mean_distance([distance_sum(packed)])
-    graph = affinity_graph(da.from_array(packed, chunks=(15, 8)), sigma, np.zeros((8, 2)), kind)
-    expected = [affinity.adaptive(row) if kind == "adaptive" else affinity.tapered(row, sigma) for row in distances[4:]]
+    graph = affinity_graph(da.from_array(packed, chunks=(15, 8)), 0.5, np.zeros((8, 2)), "adaptive")
+    expected = [affinity.adaptive(row) for row in distances[4:]]
     assert np.array_equal(graph.indices.compute(), indices[:, :3])
     assert graph.weights.compute()[4:] == pytest.approx(np.array(expected), rel=1e-4, abs=1e-6)
 
@@ -133,14 +131,11 @@ def test_adaptive_affinities_by_hand():
 def test_rows_as_far_from_all_their_representatives(distance):
     """None of their edges is lost, and they are equal."""
     packed = pack_edges(np.array([[0, 1, 2]], np.int32), np.full((1, 3), distance, np.float32))
-    for edges_of in (edges_by("adaptive", distance, 6), edges_by("tapered", distance, 6)):
-        _, weights = edges_of(packed)
-        assert weights.shape == (1, 2)
-        assert weights[0, 0] == weights[0, 1] > 0
+    _, weights = edges_by("adaptive", distance, 6)(packed)
+    assert weights.tolist() == [[0.5, 0.5]]
 
 
 def test_one_representative_has_no_next_neighbor():
     packed = pack_edges(np.zeros((5, 1), np.int32), np.ones((5, 1), np.float32))
-    for kind in ("adaptive", "tapered"):
-        indices, weights = edges_by(kind, 1.0, packed.shape[1])(packed)
-        assert indices.shape == weights.shape == (5, 1)
+    indices, weights = edges_by("adaptive", 1.0, packed.shape[1])(packed)
+    assert indices.shape == weights.shape == (5, 1)

@@ -44,9 +44,3 @@ def adaptive(distances):
     *kept, farthest = (distance * distance for distance in distances)
     total = len(kept) * farthest - sum(kept)
     return [(farthest - square) / total if total > 0 else 1 / len(kept) for square in kept]
-
-
-def tapered(distances, sigma):
-    """Gaussian weights of the K nearest, exp(-(d / sigma)**2), that fall to 0 at neighbor K + 1."""
-    *kept, farthest = distances
-    return [math.exp(-((distance / sigma) ** 2)) * (1 - (distance / farthest) ** 2) for distance in kept]

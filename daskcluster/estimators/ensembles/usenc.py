@@ -30,13 +30,13 @@ class USENC(EnsembleBase):
         of U-SPEC; 1 is the fastest.
     k_range : pair of int
         Smallest and largest number of clusters of a base clustering; each draws its own. Lowered where there are few
-        rows: the largest to a cluster for 50 rows, the smallest by the same share; with fewer than 150 rows for each of
+        rows: the largest to a cluster for 50 rows, the smallest by the same share; with fewer than 200 rows for each of
         `n_clusters` all have as many. See `k_range_`.
     n_representatives : int
         Of every graph; fewer with fewer than 5 rows for each of them.
     n_neighbors, selection, neighbors, candidate_factor, neighbor_factor, metric
         Of every graph, see `USPEC`.
-    affinity : {"tapered", "gaussian", "adaptive"}
+    affinity : {"adaptive", "gaussian"}
         See `USPEC`; "gaussian" is the paper's.
     n_init : int
         k-means++ starts of the consensus' discretisation.
@@ -110,7 +110,7 @@ class USENC(EnsembleBase):
         neighbors: str = "approximate",
         candidate_factor: int = 10,
         neighbor_factor: int = 10,
-        affinity: str = "tapered",
+        affinity: str = "adaptive",
         metric: str = "euclidean",
         n_init: int = 3,
         max_iter: int = 100,
