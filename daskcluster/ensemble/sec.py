@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -10,20 +10,25 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.lloyd import sqdist_to_centers
 from ..pipeline.cut import transfer_cut
 from ..pipeline.kmeans import center_starts, sample_size
 from ..pipeline.lift import LiftedRows
-from ..pipeline.lloyd import lloyd_in_memory, lloyd_over_blocks
-from ..pipeline.rows import scatter_rows
-from ..runtime.execution import FAN_IN, beside, compute
+from ..pipeline.lloyd import lloyd_in_memory
+from ..runtime.execution import FAN_IN, beside, map_rows
 from ..runtime.forecast import Cost, Sizes, memory_limit
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_real
 from .bipartite import SMALL_BYTES, cut_bytes
 from .incidence import Coded, LabelBook, incidence_graph, row_weights
-from .projection import ProjectedRows, projection_matrix, strips_of
+from .projected_kmeans import (
+    PRODUCT_ROWS,
+    NearestProjected,
+    lloyd_projected,
+    lloyd_projected_sample,
+    projected_starts,
+)
+from .projection import ProjectedRows, integers_of, projection_matrix, strips_of
 from .weighted_kmeans import (
     IncidenceCenters,
     exchange_sample,
@@ -34,7 +39,7 @@ from .weighted_kmeans import (
     start_rows,
 )
 
-__all__ = ["SECPasses", "SECStarts", "mean_weight", "projected_distances", "projection_of"]
+__all__ = ["SECPasses", "SECStarts", "mean_weight", "projection_of"]
 
 #: Partitions of the bipartite cut among the starts.
 CUT_STARTS = 5
@@ -53,7 +58,7 @@ def mean_weight(coded: Coded) -> float:
 
 @dataclass(frozen=True)
 class SECStarts(Stage):
-    """Where the passes start: the best of k-means++ and the bipartite cut on a sample.
+    """Where the passes start: the best of k-means++ and the bipartite cut on a sample; of k-means++ in a projection.
 
     Attributes
     ----------
@@ -84,15 +89,14 @@ class SECStarts(Stage):
     def _find(self, coded: Coded, seed: int) -> dict[str, Any]:
         k, book = self.n_clusters, coded.book
         sample = coded.draw(start_size(k, coded.n_labelled), stream(seed, "consensus sample"))
-        cuts = self._cut_partitions(sample, book, seed)
-        starts: list[tuple[int, NDArray[np.int32] | None]] = [(number, None) for number in range(self.n_init)]
-        starts += [(self.n_init + number, cut) for number, cut in enumerate(cuts)]
         shared = {"sample": sample, "book": book, "n_clusters": k, "seed": seed, "max_iter": self.max_iter}
+        starts: list[tuple[Any, ...]] = [(number,) for number in range(self.n_init)]
         if self.n_components is not None:
-            unit = mean_weight(coded)
-            weights = compute(row_weights(da.from_array(sample, name=False), book, unit))[0]
-            shared |= {"weights": weights, "mean_weight": unit, "n_components": self.n_components}
+            shared |= {"mean_weight": mean_weight(coded), "n_components": self.n_components}
             return min(beside(run_projected, "dc-start", starts, **shared), key=itemgetter("objective"))
+        cuts = self._cut_partitions(sample, book, seed)
+        starts = [(*start, None) for start in starts]
+        starts += [(self.n_init + number, cut) for number, cut in enumerate(cuts)]
         runs = beside(run_start, "dc-start", starts, **shared)
         best = sorted(runs, key=attrgetter("objective"))[:EXCHANGED]
         better = beside(run_exchanges, "dc-exchange", [(run,) for run in best], **shared)
@@ -156,34 +160,56 @@ class SECPasses(Stage):
         self, run: Run, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]
     ) -> dict[str, Any]:
         """``centers``, ``history`` and ``n_iter``; `matrix` is the projection (c, rd)."""
-        find = self._find if self.n_components is None else self._find_projected
-        return run.products.small("consensus", lambda: find(coded, starts, matrix))
+        if self.n_components is None:
+            return run.products.small("consensus", lambda: self._find(coded, starts))
+        return run.products.small("consensus", lambda: self._find_projected(run, coded, starts, matrix))
 
-    def _find(self, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]) -> dict[str, Any]:
+    def _find(self, coded: Coded, starts: NDArray[np.float64]) -> dict[str, Any]:
         options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "n_clusters": self.n_clusters}
         found = lloyd_incidence(coded.codes, coded.book, starts, **options)
         return {"centers": found.centers, "history": found.history, "n_iter": len(found.history)}
 
-    def _find_projected(self, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]) -> dict[str, Any]:
+    def _find_projected(
+        self, run: Run, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]
+    ) -> dict[str, Any]:
         unit = mean_weight(coded)
-        weights = row_weights(coded.codes, coded.book, unit)
         points = ProjectedRows(coded.book, matrix, unit)
+        lazy = map_rows(points, coded.codes, name="dc-project", columns=points.n_components, dtype=points.dtype)
+        projected, _ = run.products.rows("projected", lazy)
+        weights, _ = run.products.rows("weights", row_weights(coded.codes, coded.book))
         limit = self.tol * float((starts**2).sum(axis=1).mean())
         options: dict[str, Any] = {"max_iter": self.max_iter, "limit": limit, "n_clusters": self.n_clusters}
-        found = lloyd_over_blocks(coded.codes, points, starts, weights, **options)
+        found = lloyd_projected(projected, weights, points, starts, **options)
         return {"centers": found.centers, "history": np.array([found.inertia / unit]), "n_iter": found.n_iter}
 
     def cost(self, sizes: Sizes) -> Cost:
-        """`LIKELY_ITER` passes over the codes; a task has sums of c k numbers, and combines some of them."""
+        """`LIKELY_ITER` passes over the codes; a task has sums of c k numbers, and combines some of them.
+
+        With a projection, two over the codes and these over the projected rows, with sums of rd k numbers.
+        """
+        if self.n_components is not None:
+            return self._projected_cost(sizes, self.n_components)
         width = width_of(self.n_clusters, self.n_components)
         tables = 8 * sizes.n_right * (width + 8)
         task = sizes.block_rows * 16 + sizes.tile_rows * 12 * width + (FAN_IN + 2) * tables
         return sizes.over_held(task, times=LIKELY_ITER, small_bytes=3 * tables)
 
+    def _projected_cost(self, sizes: Sizes, n_components: int) -> Cost:
+        row = n_components * integers_of(sizes.n_edges).itemsize
+        matrix = 6 * sizes.n_right * n_components
+        held = (sizes.n_samples * row, 8 * sizes.n_samples)
+        made = sizes.over_held(
+            sizes.block_rows * (row + 8), times=2, held=held, written_bytes=sum(held), small_bytes=matrix
+        )
+        sums = 8 * self.n_clusters * (2 * n_components + 4)
+        tile = sizes.tile_rows * (16 * n_components + 24) + 4 * PRODUCT_ROWS * (n_components + self.n_clusters)
+        passes = replace(sizes, held_bytes=row + 8).over_held(tile + (FAN_IN + 2) * sums, times=LIKELY_ITER + 1)
+        return made + passes
+
     @property
     def kept(self) -> tuple[str, ...]:
-        """Centres and history."""
-        return ("consensus",)
+        """Centres and history; for SECRP the projected rows and their weights too."""
+        return ("consensus",) if self.n_components is None else ("projected", "weights", "consensus")
 
 
 def start_size(n_clusters: int, n_labelled: int) -> int:
@@ -199,25 +225,23 @@ def projection_of(book: LabelBook, n_components: int, seed: int, number: int) ->
 
 def run_projected(
     number: int,
-    cut: NDArray[np.int32] | None,
     sample: NDArray[Any],
     book: LabelBook,
     n_clusters: int,
     seed: int,
     max_iter: int,
-    weights: NDArray[np.float64],
     mean_weight: float,
     n_components: int,
 ) -> dict[str, Any]:
-    """As `run_start`, in the projection of this number; its centres there, and the objective without projection."""
-    points, _ = ProjectedRows(book, projection_of(book, n_components, seed, number), mean_weight)(sample)
-    if cut is None:
-        starts = center_starts(points, n_clusters, stream(seed, "starts", number), weights)
-    else:
-        starts = np.zeros((int(cut.max()) + 1, points.shape[1]))
-        np.add.at(starts, cut, points * weights[:, None])
-        starts /= np.bincount(cut, weights)[:, None]
-    run, labels = lloyd_in_memory(points, starts, weights, max_iter=max_iter)
+    """Lloyd's iteration on a sample of codes in the projection of this number, from a k-means++ start there.
+
+    Its centres there, and the objective of its partition without projection.
+    """
+    points = ProjectedRows(book, projection_of(book, n_components, seed, number), mean_weight)
+    projected, weights = points(sample), points.weights(sample)
+    starts = projected_starts(projected, points, weights, n_clusters, stream(seed, "starts", number))
+    run = lloyd_projected_sample(projected, weights, points, starts, max_iter=max_iter)
+    labels = NearestProjected(points, run.centers).assign(projected, weights)
     objective = partition_objective(sample, book, labels, len(run.centers))
     return {"objective": objective, "number": number, "centers": run.centers}
 
@@ -244,12 +268,3 @@ def run_exchanges(
 ) -> IncidenceCenters:
     """Exchanges on a sample of codes from where a run of Lloyd's iteration ended."""
     return exchange_sample(sample, book, run.centers, max_iter=max_iter)
-
-
-def projected_distances(
-    codes: NDArray[Any], points: ProjectedRows, centers: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Euclidean distances of the projected rows of a block of codes to the centres; NaN for rows without labels."""
-    values, rows = points(codes)
-    distances = np.sqrt(sqdist_to_centers(values, centers)) / points.mean_weight
-    return scatter_rows(distances, rows, len(codes), np.nan)

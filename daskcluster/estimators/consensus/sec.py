@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...ensemble.agreement import Rule
 from ...ensemble.incidence import Coded, LabelBook
+from ...ensemble.projected_kmeans import NearestProjected
 from ...ensemble.projection import ProjectedRows
-from ...ensemble.sec import SECPasses, SECStarts, mean_weight, projected_distances, projection_of
+from ...ensemble.sec import SECPasses, SECStarts, mean_weight, projection_of
 from ...ensemble.weighted_kmeans import NearestCenter, objective_of
-from ...pipeline.lloyd import nearest_centers
 from ...runtime.stages import Run
 from ...typing import ArrayInput, PathInput, Seed
 from .base import Consensus
@@ -150,12 +149,8 @@ class SEC(Consensus):
         if self.n_components is None:
             nearest = NearestCenter(self._book, centers)
             return Rule(nearest, nearest.distances, len(centers))
-        points = ProjectedRows(self._book, self._matrix, self._mean_weight)
-        return Rule(
-            nearest_centers(points, centers).labels,
-            partial(projected_distances, points=points, centers=centers),
-            len(centers),
-        )
+        nearest_projected = NearestProjected(ProjectedRows(self._book, self._matrix, self._mean_weight), centers)
+        return Rule(nearest_projected, nearest_projected.distances, len(centers))
 
     def transform(self, X: ArrayInput) -> Any:
         """Distances to the cluster centres.
