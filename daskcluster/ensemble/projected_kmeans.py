@@ -22,7 +22,13 @@ from ..runtime.execution import add_parts, compute, map_to_objects, reduce_block
 from ..runtime.threads import one_blas_thread
 from .projection import ProjectedRows
 
-__all__ = ["NearestProjected", "lloyd_projected", "lloyd_projected_sample", "projected_starts"]
+__all__ = [
+    "NearestProjected",
+    "lloyd_projected",
+    "lloyd_projected_sample",
+    "partition_in_projection",
+    "projected_starts",
+]
 
 #: Rows of one matrix product, always: with fewer rows the BLAS may add up in another order.
 PRODUCT_ROWS = 2048
@@ -52,6 +58,11 @@ class NearestProjected:
 
     def assign(self, projected: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[np.int32]:
         """Label projected rows, -1 for those with weight 0."""
+        labels = self._places(projected, weights)
+        return np.where(labels >= 0, self.order[labels], np.int32(-1))
+
+    def _places(self, projected: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Labels as places in the order of the centres here."""
         labels = np.empty(len(projected), np.int32)
         lengths = (weights / self.points.unit).astype(np.float32)
         tile = np.zeros((PRODUCT_ROWS, projected.shape[1]), np.float32)
@@ -62,7 +73,7 @@ class NearestProjected:
             tile[:n_rows] = projected[part]
             np.matmul(self.rows, tile.T, out=products)
             nearest_of_products(products, lengths[part], self.half_sqnorms, labels[part])
-        return np.where(labels >= 0, self.order[labels], np.int32(-1))
+        return labels
 
     def distances(self, codes: NDArray[Any]) -> NDArray[np.float64]:
         """Distances of the rows b/w of a block to the centres (n, k), in the projection; NaN for those without one."""
@@ -74,13 +85,11 @@ class NearestProjected:
 
     def add(self, projected: NDArray[Any], weights: NDArray[np.float64], found: dict[str, Any]) -> None:
         """Add projected rows to the sums of a pass, in row order."""
-        first = np.full(len(self.centers), len(projected), np.int64)
-        sums = np.zeros(self.centers.shape, np.int32)  # of one tile
-        labels = self.assign(projected, weights)
-        add_projected(projected, weights, labels, sums, found["masses"], first)
-        found["sums"] += sums
-        new = (found["first"] < 0) & (first < len(projected))
-        found["first"][new] = found["rows"] + first[new]
+        sums, masses, first = sums_of(projected, weights, self._places(projected, weights), len(self.centers))
+        found["sums"][self.order] += sums
+        found["masses"][self.order] += masses
+        new = (found["first"][self.order] < 0) & (first < len(projected))
+        found["first"][self.order[new]] = found["rows"] + first[new]
         found["rows"] += len(projected)
 
     def empty(self) -> dict[str, Any]:
@@ -104,6 +113,36 @@ class NearestProjected:
         inner = float((found["sums"] * self.centers).sum()) / float(np.sqrt(self.points.n_strips))
         outer = float(found["masses"] @ (self.centers**2).sum(axis=1)) / self.points.mean_weight
         return outer - 2.0 * inner
+
+
+def sums_of(
+    projected: NDArray[Any], weights: NDArray[np.float64], labels: NDArray[np.int32], n_clusters: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Sums of the projected rows of each cluster (k, rd), of their weights (k,), and the first of these rows (k,).
+
+    That is the number of rows for a cluster that has none. They are whole numbers.
+    """
+    sums, masses = np.zeros((n_clusters, projected.shape[1]), np.int64), np.zeros(n_clusters)
+    first = np.full(n_clusters, len(projected), np.int64)
+    for tile in tiles(len(projected)):
+        small = np.zeros(sums.shape, np.int32)  # the sums of a tile are far below 2^31
+        begin = np.full(n_clusters, len(projected), np.int64)
+        add_projected(projected[tile], weights[tile], labels[tile], small, masses, begin)
+        sums += small
+        np.minimum(first, tile.start + begin, out=first)
+    return sums, masses, first
+
+
+def partition_in_projection(
+    projected: NDArray[Any],
+    weights: NDArray[np.float64],
+    points: ProjectedRows,
+    labels: NDArray[np.int32],
+    n_clusters: int,
+) -> NDArray[np.float64]:
+    """Centres (k, rd) of a partition of rows in memory; a cluster without rows is at 0."""
+    sums, masses, _ = sums_of(projected, weights, labels, n_clusters)
+    return moved_centers(points, np.zeros(sums.shape), {"sums": sums, "masses": masses})
 
 
 def moved_centers(points: ProjectedRows, centers: NDArray[np.float64], found: dict[str, Any]) -> NDArray[np.float64]:
@@ -152,6 +191,7 @@ def lloyd_projected_sample(
     centers: NDArray[np.float64],
     *,
     max_iter: int,
+    n_clusters: int = 0,
 ) -> Centers:
     """Lloyd's iteration on projected rows in memory, until nothing changes."""
 
@@ -162,7 +202,7 @@ def lloyd_projected_sample(
         return join_farthest([farthest_block(projected, 0, nearest, n_wanted, weights)], n_wanted)
 
     with one_blas_thread():
-        return _lloyd(one_pass, farthest, points, centers, max_iter=max_iter, limit=0.0)
+        return _lloyd(one_pass, farthest, points, centers, max_iter=max_iter, limit=0.0, n_clusters=n_clusters)
 
 
 def lloyd_projected(

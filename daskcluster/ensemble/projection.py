@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from ..kernels.incidence import label_weights
 from ..kernels.projection import project_labels
+from ..runtime.seeding import stream
 from .incidence import LabelBook
 
-__all__ = ["ProjectedRows", "integers_of", "projection_matrix", "strips_of"]
+__all__ = ["ProjectedRows", "integers_of", "projection_matrix", "projection_of", "strips_of"]
 
 
 def strips_of(n_components: int) -> tuple[int, ...]:
@@ -58,6 +59,11 @@ def projection_matrix(n_base_clusters: int, strips: tuple[int, ...], rng: np.ran
         matrix[rows, begin + places] = signs / np.sqrt(len(strips))
         begin += width
     return matrix
+
+
+def projection_of(book: LabelBook, n_components: int, seed: int, number: int) -> NDArray[np.float32]:
+    """The random projection (c, rd) of this number."""
+    return projection_matrix(book.n_base_clusters, strips_of(n_components), stream(seed, "projection", number))
 
 
 class ProjectedRows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 
 import dask.array as da
@@ -21,25 +21,19 @@ from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_real
 from .bipartite import SMALL_BYTES, cut_bytes
 from .incidence import Coded, LabelBook, incidence_graph, row_weights
-from .projected_kmeans import (
-    PRODUCT_ROWS,
-    NearestProjected,
-    lloyd_projected,
-    lloyd_projected_sample,
-    projected_starts,
-)
-from .projection import ProjectedRows, integers_of, projection_matrix, strips_of
+from .projected_kmeans import PRODUCT_ROWS, lloyd_projected
+from .projected_starts import find_projected_start
+from .projection import ProjectedRows, integers_of
 from .weighted_kmeans import (
     IncidenceCenters,
     exchange_sample,
     lloyd_incidence,
     lloyd_sample,
     partition_centers,
-    partition_objective,
     start_rows,
 )
 
-__all__ = ["SECPasses", "SECStarts", "mean_weight", "projection_of"]
+__all__ = ["SECPasses", "SECStarts", "mean_weight"]
 
 #: Partitions of the bipartite cut among the starts.
 CUT_STARTS = 5
@@ -89,13 +83,13 @@ class SECStarts(Stage):
     def _find(self, coded: Coded, seed: int) -> dict[str, Any]:
         k, book = self.n_clusters, coded.book
         sample = coded.draw(start_size(k, coded.n_labelled), stream(seed, "consensus sample"))
-        shared = {"sample": sample, "book": book, "n_clusters": k, "seed": seed, "max_iter": self.max_iter}
-        starts: list[tuple[Any, ...]] = [(number,) for number in range(self.n_init)]
         if self.n_components is not None:
-            shared |= {"mean_weight": mean_weight(coded), "n_components": self.n_components}
-            return min(beside(run_projected, "dc-start", starts, **shared), key=itemgetter("objective"))
+            return find_projected_start(
+                sample, book, k, self.n_components, self.n_init, self.max_iter, seed, mean_weight(coded)
+            )
+        shared = {"sample": sample, "book": book, "n_clusters": k, "seed": seed, "max_iter": self.max_iter}
         cuts = self._cut_partitions(sample, book, seed)
-        starts = [(*start, None) for start in starts]
+        starts: list[tuple[int, NDArray[np.int32] | None]] = [(number, None) for number in range(self.n_init)]
         starts += [(self.n_init + number, cut) for number, cut in enumerate(cuts)]
         runs = beside(run_start, "dc-start", starts, **shared)
         best = sorted(runs, key=attrgetter("objective"))[:EXCHANGED]
@@ -216,34 +210,6 @@ def start_size(n_clusters: int, n_labelled: int) -> int:
     """Rows of the sample on which the starts are chosen: all of them up to twice as many as a sample has."""
     drawn = sample_size(n_clusters)
     return n_labelled if n_labelled <= 2 * drawn else drawn
-
-
-def projection_of(book: LabelBook, n_components: int, seed: int, number: int) -> NDArray[np.float32]:
-    """The random projection (c, rd) of this number."""
-    return projection_matrix(book.n_base_clusters, strips_of(n_components), stream(seed, "projection", number))
-
-
-def run_projected(
-    number: int,
-    sample: NDArray[Any],
-    book: LabelBook,
-    n_clusters: int,
-    seed: int,
-    max_iter: int,
-    mean_weight: float,
-    n_components: int,
-) -> dict[str, Any]:
-    """Lloyd's iteration on a sample of codes in the projection of this number, from a k-means++ start there.
-
-    Its centres there, and the objective of its partition without projection.
-    """
-    points = ProjectedRows(book, projection_of(book, n_components, seed, number), mean_weight)
-    projected, weights = points(sample), points.weights(sample)
-    starts = projected_starts(projected, points, weights, n_clusters, stream(seed, "starts", number))
-    run = lloyd_projected_sample(projected, weights, points, starts, max_iter=max_iter)
-    labels = NearestProjected(points, run.centers).assign(projected, weights)
-    objective = partition_objective(sample, book, labels, len(run.centers))
-    return {"objective": objective, "number": number, "centers": run.centers}
 
 
 def run_start(

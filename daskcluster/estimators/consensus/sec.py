@@ -9,8 +9,8 @@ import numpy as np
 from ...ensemble.agreement import Rule
 from ...ensemble.incidence import Coded, LabelBook
 from ...ensemble.projected_kmeans import NearestProjected
-from ...ensemble.projection import ProjectedRows
-from ...ensemble.sec import SECPasses, SECStarts, mean_weight, projection_of
+from ...ensemble.projection import ProjectedRows, projection_of
+from ...ensemble.sec import SECPasses, SECStarts, mean_weight
 from ...ensemble.weighted_kmeans import NearestCenter, objective_of
 from ...runtime.stages import Run
 from ...typing import ArrayInput, PathInput, Seed
