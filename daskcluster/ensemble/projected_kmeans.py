@@ -85,7 +85,9 @@ class NearestProjected:
 
     def add(self, projected: NDArray[Any], weights: NDArray[np.float64], found: dict[str, Any]) -> None:
         """Add projected rows to the sums of a pass, in row order."""
-        sums, masses, first = sums_of(projected, weights, self._places(projected, weights), len(self.centers))
+        labels = self._places(projected, weights)
+        sums, masses, first, constant = sums_of(projected, weights, labels, len(self.centers))
+        found["constant"] += constant
         found["sums"][self.order] += sums
         found["masses"][self.order] += masses
         new = (found["first"][self.order] < 0) & (first < len(projected))
@@ -100,6 +102,7 @@ class NearestProjected:
             "sums": np.zeros(self.centers.shape, np.int64),
             "masses": np.zeros(n_clusters),
             "first": np.full(n_clusters, -1, np.int64),
+            "constant": 0.0,
         }
 
     def farthest(self, projected: NDArray[Any], weights: NDArray[np.float64], n_wanted: int) -> dict[str, Any]:
@@ -109,28 +112,30 @@ class NearestProjected:
         return farthest_points(points, weights[there] / self.points.mean_weight, self.centers, n_wanted)
 
     def inertia(self, found: dict[str, Any]) -> float:
-        """The objective of these centres and the partition that they made, less `sqlengths`; in the unit of weight."""
+        """The objective of these centres and the partition that they made, sum (w / unit) |p - m|^2."""
+        lengths = float(found["constant"]) * self.points.mean_weight / self.points.n_strips
         inner = float((found["sums"] * self.centers).sum()) / float(np.sqrt(self.points.n_strips))
         outer = float(found["masses"] @ (self.centers**2).sum(axis=1)) / self.points.mean_weight
-        return outer - 2.0 * inner
+        return lengths - 2.0 * inner + outer
 
 
 def sums_of(
     projected: NDArray[Any], weights: NDArray[np.float64], labels: NDArray[np.int32], n_clusters: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Sums of the projected rows of each cluster (k, rd), of their weights (k,), and the first of these rows (k,).
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64], float]:
+    """Sums of the projected rows of each cluster (k, rd) and of their weights (k,), the first row (k,), sum |z|^2 / w.
 
-    That is the number of rows for a cluster that has none. They are whole numbers.
+    All but the last are whole numbers; the first row of a cluster that has none is the number of all.
     """
     sums, masses = np.zeros((n_clusters, projected.shape[1]), np.int64), np.zeros(n_clusters)
     first = np.full(n_clusters, len(projected), np.int64)
+    constant = 0.0
     for tile in tiles(len(projected)):
         small = np.zeros(sums.shape, np.int32)  # the sums of a tile are far below 2^31
-        begin = np.full(n_clusters, len(projected), np.int64)
-        add_projected(projected[tile], weights[tile], labels[tile], small, masses, begin)
+        begin = np.full(n_clusters, len(projected) - tile.start, np.int64)
+        constant += add_projected(projected[tile], weights[tile], labels[tile], small, masses, begin)
         sums += small
         np.minimum(first, tile.start + begin, out=first)
-    return sums, masses, first
+    return sums, masses, first, constant
 
 
 def partition_in_projection(
@@ -141,7 +146,7 @@ def partition_in_projection(
     n_clusters: int,
 ) -> NDArray[np.float64]:
     """Centres (k, rd) of a partition of rows in memory; a cluster without rows is at 0."""
-    sums, masses, _ = sums_of(projected, weights, labels, n_clusters)
+    sums, masses, _, _ = sums_of(projected, weights, labels, n_clusters)
     return moved_centers(points, np.zeros(sums.shape), {"sums": sums, "masses": masses})
 
 
@@ -242,9 +247,7 @@ def lloyd_projected(
         task = partial(farthest_block, nearest=nearest, n_wanted=n_wanted)
         return join_farthest(compute(map_to_objects(task, projected, name="dc-farthest", weights=weights))[0], n_wanted)
 
-    found = _lloyd(one_pass, farthest, points, centers, max_iter=max_iter, limit=limit, n_clusters=n_clusters)
-    (lengths,) = compute(reduce_blocks(length_block, add_parts, projected, name="dc-length", weights=weights))
-    return Centers(found.centers, found.inertia + lengths["total"] * points.mean_weight / points.n_strips, found.n_iter)
+    return _lloyd(one_pass, farthest, points, centers, max_iter=max_iter, limit=limit, n_clusters=n_clusters)
 
 
 def _lloyd(
@@ -280,13 +283,3 @@ def farthest_block(
     weights = weights_of(weights, None)
     parts = [nearest.farthest(block[tile], weights[tile], n_wanted) for tile in tiles(len(block))]
     return merge_farthest(parts, n_wanted)
-
-
-def length_block(block: NDArray[Any], weights: NDArray[np.float64]) -> dict[str, Any]:
-    """Sum of |z|^2 / w over a held block."""
-    weights, total = weights_of(weights, None), 0.0
-    for tile in tiles(len(block)):
-        rows = block[tile].astype(np.float64)
-        sqlengths = np.einsum("ij,ij->i", rows, rows)
-        total += float(np.divide(sqlengths, weights[tile], out=np.zeros(len(rows)), where=weights[tile] > 0).sum())
-    return {"total": total}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -18,13 +20,13 @@ from .weighted_kmeans import IncidenceCenters, NearestCenter, lloyd_sample, part
 
 __all__ = ["find_projected_start"]
 
+#: The projections are shared among so many tasks; the best of each goes on.
+GROUPS = 5
 #: Passes after which the k-means++ starts are compared: which serve is plain before they have come to rest.
-FIRST_PASSES = 10
+FIRST_PASSES = 6
 #: Partitions that are improved without projection, until a pass gains no more than this share.
 IMPROVED = 3
 IMPROVE_TOL = 1e-3
-#: Projections in which Lloyd's iteration comes to rest.
-RESTING = 3
 
 
 def find_projected_start(
@@ -56,31 +58,49 @@ def find_projected_start(
 
     Notes
     -----
-    Three steps, of which each is a small part of what SEC's starts take. k-means++ and a few passes on a quarter of the
-    sample give a partition a projection. The best three of them are improved without projection. The best of these is
-    brought into every projection, for a partition from elsewhere stays there what k-means in so few components does not
-    find; where its objective suffers least, passes follow until nothing changes.
+    Three steps, which together are a small part of what SEC's starts take. k-means++ and a few passes on a quarter of
+    the sample give a partition a projection. The best of them are improved without projection. The best of these is
+    brought into every projection, for a partition from elsewhere stays there which k-means in so few components does
+    not find; where its objective suffers least, passes follow until nothing changes.
     """
-    shared: dict[str, Any] = {"book": book, "n_clusters": n_clusters}
-    drawn = {"n_components": n_components, "seed": seed, "mean_weight": mean_weight}
-    numbers = [(number,) for number in range(n_init)]
+    shared: dict[str, Any] = {"book": book}
+    drawn = {"n_clusters": n_clusters, "n_components": n_components, "seed": seed, "mean_weight": mean_weight}
+    groups = [(range(first, n_init, GROUPS),) for first in range(min(GROUPS, n_init))]
     part = sample[draw_ranks(stream(seed, "starting rows"), len(sample), sample_size(n_clusters) // 4)]
-    first = beside(_first_partition, "dc-start", numbers, sample=part, **shared, **drawn)
+    first = beside(_first_partition, "dc-start", groups, sample=part, **shared, **drawn)
     best = sorted(first, key=itemgetter("objective"))[:IMPROVED]
     parts = [(found["labels"],) for found in best]
     better = beside(_improve, "dc-improve", parts, sample=sample, part=part, max_iter=max_iter, **shared)
     labels = NearestCenter(book, min(better, key=attrgetter("objective")).centers)(sample)
-    brought = beside(_bring, "dc-project", numbers, sample=sample, labels=labels, **shared, **drawn)
-    best = sorted(brought, key=itemgetter("objective"))[:RESTING]
-    starts = [(found["number"], found["centers"]) for found in best]
-    return min(
-        beside(_rest, "dc-rest", starts, sample=sample, max_iter=max_iter, **shared, **drawn),
-        key=itemgetter("objective"),
-    )
+    ends = beside(_bring, "dc-project", groups, sample=sample, labels=labels, max_iter=max_iter, **shared, **drawn)
+    return min(ends, key=itemgetter("objective"))
+
+
+@dataclass(frozen=True)
+class _Projected:
+    """A sample in the projection of a number."""
+
+    number: int
+    points: ProjectedRows
+    rows: NDArray[Any]
+    weights: NDArray[np.float64]
+
+    def end(self, sample: NDArray[Any], book: LabelBook, centers: NDArray[np.float64]) -> dict[str, Any]:
+        """The partition by some centres, and its objective without projection."""
+        labels = NearestProjected(self.points, centers).assign(self.rows, self.weights)
+        objective = partition_objective(sample, book, labels, len(centers))
+        return {"objective": objective, "number": self.number, "centers": centers, "labels": labels}
+
+
+def _project(
+    number: int, sample: NDArray[Any], book: LabelBook, n_components: int, seed: int, mean_weight: float
+) -> _Projected:
+    points = ProjectedRows(book, projection_of(book, n_components, seed, number), mean_weight)
+    return _Projected(number, points, points(sample), points.weights(sample))
 
 
 def _first_partition(
-    number: int,
+    numbers: Iterable[int],
     sample: NDArray[Any],
     book: LabelBook,
     n_clusters: int,
@@ -88,17 +108,19 @@ def _first_partition(
     seed: int,
     mean_weight: float,
 ) -> dict[str, Any]:
-    """A few passes in the projection of this number from a k-means++ start there: the labels of the sample."""
-    points = ProjectedRows(book, projection_of(book, n_components, seed, number), mean_weight)
-    projected, weights = points(sample), points.weights(sample)
-    starts = projected_starts(projected, points, weights, n_clusters, stream(seed, "starts", number))
-    run = lloyd_projected_sample(projected, weights, points, starts, max_iter=FIRST_PASSES)
-    labels = NearestProjected(points, run.centers).assign(projected, weights)
-    return {"objective": partition_objective(sample, book, labels, len(run.centers)), "labels": labels}
+    """The best of a few passes in the projections of these numbers, each from a k-means++ start there."""
+
+    def found(number: int) -> dict[str, Any]:
+        its = _project(number, sample, book, n_components, seed, mean_weight)
+        starts = projected_starts(its.rows, its.points, its.weights, n_clusters, stream(seed, "starts", number))
+        run = lloyd_projected_sample(its.rows, its.weights, its.points, starts, max_iter=FIRST_PASSES)
+        return its.end(sample, book, run.centers)
+
+    return min(map(found, numbers), key=itemgetter("objective"))
 
 
 def _improve(
-    labels: NDArray[np.int32], sample: NDArray[Any], part: NDArray[Any], book: LabelBook, n_clusters: int, max_iter: int
+    labels: NDArray[np.int32], sample: NDArray[Any], part: NDArray[Any], book: LabelBook, max_iter: int
 ) -> IncidenceCenters:
     """Lloyd's iteration on the sample without projection, from a partition of a part of it."""
     centers = partition_centers(part, book, labels, int(labels.max()) + 1)
@@ -106,7 +128,7 @@ def _improve(
 
 
 def _bring(
-    number: int,
+    numbers: Iterable[int],
     sample: NDArray[Any],
     labels: NDArray[np.int32],
     book: LabelBook,
@@ -114,31 +136,16 @@ def _bring(
     n_components: int,
     seed: int,
     mean_weight: float,
-) -> dict[str, Any]:
-    """The centres of a partition in the projection of this number, and the objective of the nearest of them."""
-    points = ProjectedRows(book, projection_of(book, n_components, seed, number), mean_weight)
-    projected, weights = points(sample), points.weights(sample)
-    centers = partition_in_projection(projected, weights, points, labels, int(labels.max()) + 1)
-    nearest = NearestProjected(points, centers).assign(projected, weights)
-    objective = partition_objective(sample, book, nearest, len(centers))
-    return {"objective": objective, "number": number, "centers": centers}
-
-
-def _rest(
-    number: int,
-    centers: NDArray[np.float64],
-    sample: NDArray[Any],
-    book: LabelBook,
-    n_clusters: int,
-    n_components: int,
-    seed: int,
-    mean_weight: float,
     max_iter: int,
 ) -> dict[str, Any]:
-    """Lloyd's iteration in the projection of this number until nothing changes."""
-    points = ProjectedRows(book, projection_of(book, n_components, seed, number), mean_weight)
-    projected, weights = points(sample), points.weights(sample)
-    run = lloyd_projected_sample(projected, weights, points, centers, max_iter=max_iter, n_clusters=n_clusters)
-    labels = NearestProjected(points, run.centers).assign(projected, weights)
-    objective = partition_objective(sample, book, labels, len(run.centers))
-    return {"objective": objective, "number": number, "centers": run.centers}
+    """Lloyd's iteration from a partition, in that projection of these numbers in which its centres serve best."""
+
+    def found(number: int) -> tuple[float, _Projected, NDArray[np.float64]]:
+        its = _project(number, sample, book, n_components, seed, mean_weight)
+        centers = partition_in_projection(its.rows, its.weights, its.points, labels, int(labels.max()) + 1)
+        return its.end(sample, book, centers)["objective"], its, centers
+
+    _, its, centers = min(map(found, numbers), key=itemgetter(0))
+    run = lloyd_projected_sample(its.rows, its.weights, its.points, centers, max_iter=max_iter, n_clusters=n_clusters)
+    end = its.end(sample, book, run.centers)
+    return {key: end[key] for key in ("objective", "number", "centers")}

@@ -197,7 +197,7 @@ class SECPasses(Stage):
         )
         sums = 8 * self.n_clusters * (2 * n_components + 4)
         tile = sizes.tile_rows * (16 * n_components + 24) + 4 * PRODUCT_ROWS * (n_components + self.n_clusters)
-        passes = replace(sizes, held_bytes=row + 8).over_held(tile + (FAN_IN + 2) * sums, times=LIKELY_ITER + 1)
+        passes = replace(sizes, held_bytes=row + 8).over_held(tile + (FAN_IN + 2) * sums, times=LIKELY_ITER)
         return made + passes
 
     @property

@@ -79,16 +79,27 @@ def add_projected(rows, weights, labels, sums, masses, first):
         Sums of the rows and of their weights.
     first : (k,) int64, changed in place
         Smallest row number of each cluster; its initial value stays for a cluster without rows.
+
+    Returns
+    -------
+    float
+        Sum of |z|^2 / w over the rows.
     """
+    constant = 0.0
     for i in range(rows.shape[0]):
         c = labels[i]
         if c < 0:
             continue
         masses[c] += weights[i]
+        sqlength = np.int64(0)
         for f in range(rows.shape[1]):
-            sums[c, f] += rows[i, f]
+            value = np.int32(rows[i, f])
+            sums[c, f] += value
+            sqlength += value * value
+        constant += sqlength / weights[i]
         if i < first[c]:
             first[c] = i
+    return constant
 
 
 @jit
