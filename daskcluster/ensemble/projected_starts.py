@@ -58,7 +58,7 @@ def find_projected_start(
 
     Notes
     -----
-    Three steps, which together are a small part of what SEC's starts take. k-means++ and a few passes on a quarter of
+    Three steps, which together are a small part of what SEC's starts take. k-means++ and a few passes on an eighth of
     the sample give a partition a projection. The best of them are improved without projection. The best of these is
     brought into every projection, for a partition from elsewhere stays there which k-means in so few components does
     not find; where its objective suffers least, passes follow until nothing changes.
@@ -66,7 +66,7 @@ def find_projected_start(
     shared: dict[str, Any] = {"book": book}
     drawn = {"n_clusters": n_clusters, "n_components": n_components, "seed": seed, "mean_weight": mean_weight}
     groups = [(range(first, n_init, GROUPS),) for first in range(min(GROUPS, n_init))]
-    part = sample[draw_ranks(stream(seed, "starting rows"), len(sample), sample_size(n_clusters) // 4)]
+    part = sample[draw_ranks(stream(seed, "starting rows"), len(sample), sample_size(n_clusters) // 8)]
     first = beside(_first_partition, "dc-start", groups, sample=part, **shared, **drawn)
     best = sorted(first, key=itemgetter("objective"))[:IMPROVED]
     parts = [(found["labels"],) for found in best]
