@@ -168,8 +168,8 @@ def projected_starts(
     """
     uniforms = rng.random((n_clusters, 2 + int(np.log(n_clusters))))
     exact = points.n_strips * points.book.n_base_clusterings**2 < FLOAT32_WHOLE  # more than any product of two rows
-    rows = projected.astype(np.float32 if exact else np.float64)
-    sqnorms = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    rows: NDArray[np.floating] = projected.astype(np.float32 if exact else np.float64)
+    sqnorms = (rows * rows).sum(axis=1, dtype=np.float64)
     closest = np.full(len(rows), np.inf)
     chosen: list[int] = []
     with one_blas_thread():

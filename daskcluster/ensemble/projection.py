@@ -125,5 +125,4 @@ class ProjectedRows:
 
 def integers_of(n_base_clusterings: int) -> np.dtype[Any]:
     """The smallest integers that hold a sum of so many signs."""
-    kinds = (np.dtype(kind) for kind in (np.int8, np.int16, np.int32))
-    return next(kind for kind in kinds if n_base_clusterings <= np.iinfo(kind).max)
+    return np.dtype(np.int8 if n_base_clusterings < 2**7 else np.int16 if n_base_clusterings < 2**15 else np.int32)

@@ -109,23 +109,21 @@ class SECStarts(Stage):
         return [lloyd_in_memory(points, start, max_iter=self.max_iter)[1] for start in starts]
 
     def cost(self, sizes: Sizes) -> Cost:
-        """One pass for the sample; then starts run beside each other on it, after its bipartite cut."""
-        drawn = start_size(self.n_clusters, sizes.n_samples)
-        tables = 8 * sizes.n_right * 3 * (width_of(self.n_clusters, self.n_components) + 8)
-        row = sizes.held_bytes + 8 * width_of(self.n_clusters, self.n_components) + 40
-        return sizes.over_held(
-            drawn * row + tables, eager_bytes=cut_bytes(sizes.n_right, 1) // 2 + drawn * sizes.held_bytes * 2
-        )
+        """One pass for the sample; then starts run beside each other on it, without projection after its cut."""
+        drawn, k = start_size(self.n_clusters, sizes.n_samples), self.n_clusters
+        if self.n_components is None:
+            width, cut = k + 8, cut_bytes(sizes.n_right, 1) // 2
+            row = sizes.held_bytes + 8 * width + 40
+        else:  # at most three projections of the sample, or the k-means++ of a part of it
+            width, cut = self.n_components + k, 0
+            row = sizes.held_bytes + 3 * self.n_components * integers_of(sizes.n_edges).itemsize + 8 * width + 64
+        tables = 8 * sizes.n_right * 3 * (width + 8)
+        return sizes.over_held(drawn * row + tables, eager_bytes=cut + drawn * sizes.held_bytes * 2)
 
     @property
     def kept(self) -> tuple[str, ...]:
         """The starts."""
         return ("starts",)
-
-
-def width_of(n_clusters: int, n_components: int | None) -> int:
-    """Columns of a row while it is compared: the clusters, or the components of a projection."""
-    return n_clusters + 8 if n_components is None else n_components + n_clusters
 
 
 @dataclass(frozen=True)
@@ -183,7 +181,7 @@ class SECPasses(Stage):
         """
         if self.n_components is not None:
             return self._projected_cost(sizes, self.n_components)
-        width = width_of(self.n_clusters, self.n_components)
+        width = self.n_clusters + 8
         tables = 8 * sizes.n_right * (width + 8)
         task = sizes.block_rows * 16 + sizes.tile_rows * 12 * width + (FAN_IN + 2) * tables
         return sizes.over_held(task, times=LIKELY_ITER, small_bytes=3 * tables)

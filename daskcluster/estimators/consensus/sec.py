@@ -36,8 +36,9 @@ class SEC(Consensus):
         k-means++ starts; five partitions of the bipartite cut are added. They are compared on a sample of 16,384
         rows, 512 k if that is more (on all rows when there are no more than twice as many); the best five are improved
         there by exchanges of single rows, and the one with the lowest objective goes on. With `n_components` every
-        start has a random projection of its own, and the one whose partition of the sample has the lowest objective
-        without projection goes on.
+        start has a random projection of its own, and there is no bipartite cut: the best partitions, by the objective
+        without projection, are improved on the sample without projection, the best of these is brought into every
+        projection, and the one in which it serves best goes on.
     max_iter : int
         Lloyd passes over all rows, at most.
     tol : float
@@ -82,8 +83,9 @@ class SEC(Consensus):
     fast_csc_and_secrp_2017, with the projection of its eq. (10). Departures: the starts, see `n_init`; a cluster that
     loses all its rows keeps its centre; with missing labels a projected row has zeros there, and they count; of
     several projections the one that serves best is kept.
-    A Lloyd pass costs m k additions a row, SECRP's m rd + rd k operations: with tables instead of a dense B the
-    projection is the faster one for few components and many clusters only, and it costs quality.
+    A Lloyd pass costs m k additions a row. SECRP projects once, m rd additions a row, and holds the projected rows as
+    small integers: rd bytes a row up to 127 base clusterings, 2 rd above, and 8 for the weight. Its passes are matrix
+    products, rd k multiplications a row. What it costs is quality, see `docs/ensembles.md`.
 
     Examples
     --------
