@@ -80,6 +80,13 @@ def test_lloyd_is_that_of_weighted_k_means(seed, missing):
     assert over.n_iter == found.n_iter
 
 
+def test_passes_do_not_project(monkeypatch):
+    _, points, projected, weights, p = project(0)
+    monkeypatch.setattr(ProjectedRows, "__call__", lambda *given: 1 / 0)
+    held = da.from_array(projected, chunks=(110, -1)), da.from_array(weights, chunks=110)
+    assert lloyd_projected(*held, points, p[:4].copy(), max_iter=9, limit=0.0, n_clusters=4).n_iter > 1
+
+
 def test_centers_of_a_partition_are_weighted_means():
     _, points, projected, weights, p = project(1)
     labels = (np.arange(300) % 3).astype(np.int32)
