@@ -25,7 +25,7 @@ GROUPS = 5
 #: Passes after which the k-means++ starts are compared: which serve is plain before they have come to rest.
 FIRST_PASSES = 6
 #: Partitions that are improved without projection, until a pass gains no more than this share.
-IMPROVED = 3
+IMPROVED = 2
 IMPROVE_TOL = 1e-3
 
 
@@ -59,7 +59,7 @@ def find_projected_start(
     Notes
     -----
     Three steps, which together are a small part of what SEC's starts take. k-means++ and a few passes on an eighth of
-    the sample give a partition a projection. The best of them are improved without projection. The best of these is
+    the sample give a partition a projection. The best two of them are improved without projection. The best of these is
     brought into every projection, for a partition from elsewhere stays there which k-means in so few components does
     not find; where its objective suffers least, passes follow until nothing changes.
     """
