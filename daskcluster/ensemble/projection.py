@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.incidence import project_labels
+from ..kernels.incidence import label_weights
+from ..kernels.projection import project_labels
+from ..runtime.seeding import stream
 from .incidence import LabelBook
 
-__all__ = ["ProjectedRows", "projection_matrix", "strips_of"]
+__all__ = ["ProjectedRows", "integers_of", "projection_matrix", "projection_of", "strips_of"]
 
 
 def strips_of(n_components: int) -> tuple[int, ...]:
@@ -59,32 +61,68 @@ def projection_matrix(n_base_clusters: int, strips: tuple[int, ...], rng: np.ran
     return matrix
 
 
+def projection_of(book: LabelBook, n_components: int, seed: int, number: int) -> NDArray[np.float32]:
+    """The random projection (c, rd) of this number."""
+    return projection_matrix(book.n_base_clusters, strips_of(n_components), stream(seed, "projection", number))
+
+
 class ProjectedRows:
-    """Block of codes -> projected rows (n', rd) of those with labels, and their numbers; a picklable callable.
+    """Block of codes -> projected rows (n, rd) as small integers; a picklable callable.
 
     Parameters
     ----------
     book : LabelBook
     matrix : (c, rd) float32
     mean_weight : float
-        Unit of the weights: rows are (b / (w / mean_weight)) R.
+        Unit of the weights: points are p = (b / (w / mean_weight)) R.
+
+    Attributes
+    ----------
+    n_strips : int
+        a.
+    dtype : numpy.dtype
+        Of the integers, between -m and m: int8 up to 127 base clusterings.
 
     Notes
     -----
+    The integers are z = b (sqrt(a) R), so p = z mean_weight / (sqrt(a) w): a row takes rd bytes, and sums of w p over
+    rows are exact.
+
     A missing label adds nothing, so its block of the row is zero. The distances of Theorem 5 of sec_2015, which leave
     out such blocks, cannot be had from projected rows: with missing labels SECRP is not an approximation of SEC.
-
-    Rows are projected anew in every pass, m rd additions a row: they would take 4 rd bytes a row to keep, where the
-    codes take m.
     """
 
     def __init__(self, book: LabelBook, matrix: NDArray[np.float32], mean_weight: float) -> None:
-        self.offsets, self.sizes = book.offsets, book.sizes
-        self.matrix, self.mean_weight = matrix, mean_weight
+        self.book, self.mean_weight = book, mean_weight
+        self.signs = np.sign(matrix).astype(np.int8)
+        self.n_strips = int(np.count_nonzero(self.signs[0]))
+        self.dtype = integers_of(book.n_base_clusterings)
 
-    def __call__(self, codes: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.intp] | None]:
-        """Project a block."""
-        there = (codes >= 0).any(axis=1)
-        rows = None if there.all() else np.flatnonzero(there)
-        taken = codes if rows is None else codes[rows]
-        return project_labels(taken, self.offsets, self.sizes, self.matrix, self.mean_weight), rows
+    @property
+    def n_components(self) -> int:
+        """Components of a row, rd."""
+        return self.signs.shape[1]
+
+    @property
+    def unit(self) -> float:
+        """What z / w is multiplied with to get p."""
+        return self.mean_weight / float(np.sqrt(self.n_strips))
+
+    def __call__(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Project a block; zeros for rows without labels."""
+        projected = np.zeros((len(codes), self.n_components), self.dtype)
+        project_labels(codes, self.book.offsets, self.signs, projected)
+        return projected
+
+    def weights(self, codes: NDArray[Any]) -> NDArray[np.float64]:
+        """Weights w of the rows of a block, 0 for rows without labels."""
+        return np.asarray(label_weights(codes, self.book.offsets, self.book.sizes))
+
+    def points(self, projected: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The points p (n, rd) of projected rows whose weights are positive."""
+        return projected * (self.unit / weights)[:, None]
+
+
+def integers_of(n_base_clusterings: int) -> np.dtype[Any]:
+    """The smallest integers that hold a sum of so many signs."""
+    return np.dtype(np.int8 if n_base_clusterings < 2**7 else np.int16 if n_base_clusterings < 2**15 else np.int32)

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from operator import attrgetter, itemgetter
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.lloyd import sqdist_to_centers
 from ..pipeline.cut import transfer_cut
 from ..pipeline.kmeans import center_starts, sample_size
 from ..pipeline.lift import LiftedRows
-from ..pipeline.lloyd import lloyd_in_memory, lloyd_over_blocks
-from ..pipeline.rows import scatter_rows
-from ..runtime.execution import FAN_IN, beside, compute
+from ..pipeline.lloyd import lloyd_in_memory
+from ..runtime.execution import FAN_IN, beside, map_rows
 from ..runtime.forecast import Cost, Sizes, memory_limit
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_real
 from .bipartite import SMALL_BYTES, cut_bytes
 from .incidence import Coded, LabelBook, incidence_graph, row_weights
-from .projection import ProjectedRows, projection_matrix, strips_of
+from .projected_kmeans import PRODUCT_ROWS, lloyd_projected
+from .projected_starts import find_projected_start
+from .projection import ProjectedRows, integers_of
 from .weighted_kmeans import (
     IncidenceCenters,
     exchange_sample,
     lloyd_incidence,
     lloyd_sample,
     partition_centers,
-    partition_objective,
     start_rows,
 )
 
-__all__ = ["SECPasses", "SECStarts", "mean_weight", "projected_distances", "projection_of"]
+__all__ = ["SECPasses", "SECStarts", "mean_weight"]
 
 #: Partitions of the bipartite cut among the starts.
 CUT_STARTS = 5
@@ -53,7 +52,7 @@ def mean_weight(coded: Coded) -> float:
 
 @dataclass(frozen=True)
 class SECStarts(Stage):
-    """Where the passes start: the best of k-means++ and the bipartite cut on a sample.
+    """Where the passes start: the best of k-means++ and the bipartite cut on a sample; of k-means++ in a projection.
 
     Attributes
     ----------
@@ -84,15 +83,14 @@ class SECStarts(Stage):
     def _find(self, coded: Coded, seed: int) -> dict[str, Any]:
         k, book = self.n_clusters, coded.book
         sample = coded.draw(start_size(k, coded.n_labelled), stream(seed, "consensus sample"))
+        if self.n_components is not None:
+            return find_projected_start(
+                sample, book, k, self.n_components, self.n_init, self.max_iter, seed, mean_weight(coded)
+            )
+        shared = {"sample": sample, "book": book, "n_clusters": k, "seed": seed, "max_iter": self.max_iter}
         cuts = self._cut_partitions(sample, book, seed)
         starts: list[tuple[int, NDArray[np.int32] | None]] = [(number, None) for number in range(self.n_init)]
         starts += [(self.n_init + number, cut) for number, cut in enumerate(cuts)]
-        shared = {"sample": sample, "book": book, "n_clusters": k, "seed": seed, "max_iter": self.max_iter}
-        if self.n_components is not None:
-            unit = mean_weight(coded)
-            weights = compute(row_weights(da.from_array(sample, name=False), book, unit))[0]
-            shared |= {"weights": weights, "mean_weight": unit, "n_components": self.n_components}
-            return min(beside(run_projected, "dc-start", starts, **shared), key=itemgetter("objective"))
         runs = beside(run_start, "dc-start", starts, **shared)
         best = sorted(runs, key=attrgetter("objective"))[:EXCHANGED]
         better = beside(run_exchanges, "dc-exchange", [(run,) for run in best], **shared)
@@ -111,23 +109,21 @@ class SECStarts(Stage):
         return [lloyd_in_memory(points, start, max_iter=self.max_iter)[1] for start in starts]
 
     def cost(self, sizes: Sizes) -> Cost:
-        """One pass for the sample; then starts run beside each other on it, after its bipartite cut."""
-        drawn = start_size(self.n_clusters, sizes.n_samples)
-        tables = 8 * sizes.n_right * 3 * (width_of(self.n_clusters, self.n_components) + 8)
-        row = sizes.held_bytes + 8 * width_of(self.n_clusters, self.n_components) + 40
-        return sizes.over_held(
-            drawn * row + tables, eager_bytes=cut_bytes(sizes.n_right, 1) // 2 + drawn * sizes.held_bytes * 2
-        )
+        """One pass for the sample; then starts run beside each other on it, without projection after its cut."""
+        drawn, k = start_size(self.n_clusters, sizes.n_samples), self.n_clusters
+        if self.n_components is None:
+            width, cut = k + 8, cut_bytes(sizes.n_right, 1) // 2
+            row = sizes.held_bytes + 8 * width + 40
+        else:  # at most three projections of the sample, or the k-means++ of a part of it
+            width, cut = self.n_components + k, 0
+            row = sizes.held_bytes + 3 * self.n_components * integers_of(sizes.n_edges).itemsize + 8 * width + 64
+        tables = 8 * sizes.n_right * 3 * (width + 8)
+        return sizes.over_held(drawn * row + tables, eager_bytes=cut + drawn * sizes.held_bytes * 2)
 
     @property
     def kept(self) -> tuple[str, ...]:
         """The starts."""
         return ("starts",)
-
-
-def width_of(n_clusters: int, n_components: int | None) -> int:
-    """Columns of a row while it is compared: the clusters, or the components of a projection."""
-    return n_clusters + 8 if n_components is None else n_components + n_clusters
 
 
 @dataclass(frozen=True)
@@ -156,70 +152,62 @@ class SECPasses(Stage):
         self, run: Run, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]
     ) -> dict[str, Any]:
         """``centers``, ``history`` and ``n_iter``; `matrix` is the projection (c, rd)."""
-        find = self._find if self.n_components is None else self._find_projected
-        return run.products.small("consensus", lambda: find(coded, starts, matrix))
+        if self.n_components is None:
+            return run.products.small("consensus", lambda: self._find(coded, starts))
+        return run.products.small("consensus", lambda: self._find_projected(run, coded, starts, matrix))
 
-    def _find(self, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]) -> dict[str, Any]:
+    def _find(self, coded: Coded, starts: NDArray[np.float64]) -> dict[str, Any]:
         options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "n_clusters": self.n_clusters}
         found = lloyd_incidence(coded.codes, coded.book, starts, **options)
         return {"centers": found.centers, "history": found.history, "n_iter": len(found.history)}
 
-    def _find_projected(self, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]) -> dict[str, Any]:
+    def _find_projected(
+        self, run: Run, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]
+    ) -> dict[str, Any]:
         unit = mean_weight(coded)
-        weights = row_weights(coded.codes, coded.book, unit)
         points = ProjectedRows(coded.book, matrix, unit)
+        lazy = map_rows(points, coded.codes, name="dc-project", columns=points.n_components, dtype=points.dtype)
+        projected, _ = run.products.rows("projected", lazy)
+        weights, _ = run.products.rows("weights", row_weights(coded.codes, coded.book))
         limit = self.tol * float((starts**2).sum(axis=1).mean())
         options: dict[str, Any] = {"max_iter": self.max_iter, "limit": limit, "n_clusters": self.n_clusters}
-        found = lloyd_over_blocks(coded.codes, points, starts, weights, **options)
+        found = lloyd_projected(projected, weights, points, starts, **options)
         return {"centers": found.centers, "history": np.array([found.inertia / unit]), "n_iter": found.n_iter}
 
     def cost(self, sizes: Sizes) -> Cost:
-        """`LIKELY_ITER` passes over the codes; a task has sums of c k numbers, and combines some of them."""
-        width = width_of(self.n_clusters, self.n_components)
+        """`LIKELY_ITER` passes over the codes; a task has sums of c k numbers, and combines some of them.
+
+        With a projection, two over the codes and these over the projected rows, with sums of rd k numbers.
+        """
+        if self.n_components is not None:
+            return self._projected_cost(sizes, self.n_components)
+        width = self.n_clusters + 8
         tables = 8 * sizes.n_right * (width + 8)
         task = sizes.block_rows * 16 + sizes.tile_rows * 12 * width + (FAN_IN + 2) * tables
         return sizes.over_held(task, times=LIKELY_ITER, small_bytes=3 * tables)
 
+    def _projected_cost(self, sizes: Sizes, n_components: int) -> Cost:
+        row = n_components * integers_of(sizes.n_edges).itemsize
+        matrix = 6 * sizes.n_right * n_components
+        held = (sizes.n_samples * row, 8 * sizes.n_samples)
+        made = sizes.over_held(
+            sizes.block_rows * (row + 8), times=2, held=held, written_bytes=sum(held), small_bytes=matrix
+        )
+        sums = 8 * self.n_clusters * (2 * n_components + 4)
+        tile = sizes.tile_rows * (16 * n_components + 24) + 4 * PRODUCT_ROWS * (n_components + self.n_clusters)
+        passes = replace(sizes, held_bytes=row + 8).over_held(tile + (FAN_IN + 2) * sums, times=LIKELY_ITER)
+        return made + passes
+
     @property
     def kept(self) -> tuple[str, ...]:
-        """Centres and history."""
-        return ("consensus",)
+        """Centres and history; for SECRP the projected rows and their weights too."""
+        return ("consensus",) if self.n_components is None else ("projected", "weights", "consensus")
 
 
 def start_size(n_clusters: int, n_labelled: int) -> int:
     """Rows of the sample on which the starts are chosen: all of them up to twice as many as a sample has."""
     drawn = sample_size(n_clusters)
     return n_labelled if n_labelled <= 2 * drawn else drawn
-
-
-def projection_of(book: LabelBook, n_components: int, seed: int, number: int) -> NDArray[np.float32]:
-    """The random projection (c, rd) of this number."""
-    return projection_matrix(book.n_base_clusters, strips_of(n_components), stream(seed, "projection", number))
-
-
-def run_projected(
-    number: int,
-    cut: NDArray[np.int32] | None,
-    sample: NDArray[Any],
-    book: LabelBook,
-    n_clusters: int,
-    seed: int,
-    max_iter: int,
-    weights: NDArray[np.float64],
-    mean_weight: float,
-    n_components: int,
-) -> dict[str, Any]:
-    """As `run_start`, in the projection of this number; its centres there, and the objective without projection."""
-    points, _ = ProjectedRows(book, projection_of(book, n_components, seed, number), mean_weight)(sample)
-    if cut is None:
-        starts = center_starts(points, n_clusters, stream(seed, "starts", number), weights)
-    else:
-        starts = np.zeros((int(cut.max()) + 1, points.shape[1]))
-        np.add.at(starts, cut, points * weights[:, None])
-        starts /= np.bincount(cut, weights)[:, None]
-    run, labels = lloyd_in_memory(points, starts, weights, max_iter=max_iter)
-    objective = partition_objective(sample, book, labels, len(run.centers))
-    return {"objective": objective, "number": number, "centers": run.centers}
 
 
 def run_start(
@@ -244,12 +232,3 @@ def run_exchanges(
 ) -> IncidenceCenters:
     """Exchanges on a sample of codes from where a run of Lloyd's iteration ended."""
     return exchange_sample(sample, book, run.centers, max_iter=max_iter)
-
-
-def projected_distances(
-    codes: NDArray[Any], points: ProjectedRows, centers: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Euclidean distances of the projected rows of a block of codes to the centres; NaN for rows without labels."""
-    values, rows = points(codes)
-    distances = np.sqrt(sqdist_to_centers(values, centers)) / points.mean_weight
-    return scatter_rows(distances, rows, len(codes), np.nan)

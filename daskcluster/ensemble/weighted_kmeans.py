@@ -26,7 +26,7 @@ from ..kernels.incidence import (
     plus_plus_labels,
     sqdist_labels,
 )
-from ..pipeline.lloyd import farthest_rows, join_farthest
+from ..pipeline.lloyd import farthest_rows, join_farthest, merge_farthest
 from ..runtime.execution import add_parts, compute, map_to_objects, reduce_blocks, tiles
 from ..runtime.threads import one_blas_thread
 from .incidence import LabelBook
@@ -108,8 +108,7 @@ class NearestCenter:
             scores = weights * self.distances(rows).min(axis=1, initial=np.inf) ** 2
             scores[scores <= LEAST_SHARE * (rows >= 0).sum(axis=1) / weights] = 0.0
             parts.append(farthest_rows(scores, rows, n_wanted))
-        scores, found = (np.concatenate([part[key] for part in parts]) for key in ("scores", "rows"))
-        return farthest_rows(scores, found, n_wanted)
+        return merge_farthest(parts, n_wanted)
 
     def add(self, codes: NDArray[Any], found: dict[str, Any]) -> None:
         """Add a block's rows to the sums of a Lloyd pass, in row order."""

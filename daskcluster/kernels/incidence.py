@@ -23,7 +23,6 @@ __all__ = [
     "label_weights",
     "lloyd_labels",
     "plus_plus_labels",
-    "project_labels",
     "sqdist_labels",
 ]
 
@@ -443,45 +442,6 @@ def plus_plus_labels(codes, offsets, sizes, uniforms):
                 best[:] = trial
         closest[:] = best
     return chosen
-
-
-@jit_fast
-def project_labels(codes, offsets, sizes, matrix, mean_weight):
-    """Rows b/w of the incidence matrix times a projection, in units of the mean weight.
-
-    Parameters
-    ----------
-    codes : (n, m) int
-    offsets : (m,) int64
-    sizes : (c,) int64
-    matrix : (c, r) float32
-        Rows of the projection; each row of the product is the sum of m of them.
-    mean_weight : float
-
-    Returns
-    -------
-    (n, r) float32
-        Zeros for a row without labels.
-    """
-    n_rows, n_columns = codes.shape
-    n_components = matrix.shape[1]
-    row = np.empty(n_components, np.float32)
-    projected = np.empty((n_rows, n_components), np.float32)
-    for i in range(n_rows):
-        weight = np.int64(0)
-        for c in range(n_components):
-            row[c] = 0
-        for j in range(n_columns):
-            code = np.int64(codes[i, j])
-            if code >= 0:
-                u = offsets[j] + code
-                weight += sizes[u]
-                for c in range(n_components):
-                    row[c] += matrix[u, c]
-        scale = np.float32(mean_weight / weight) if weight > 0 else np.float32(0)
-        for c in range(n_components):
-            projected[i, c] = row[c] * scale
-    return projected
 
 
 @jit

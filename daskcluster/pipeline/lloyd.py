@@ -27,11 +27,14 @@ __all__ = [
     "Points",
     "best_of_starts",
     "distinct_rows",
+    "farthest_points",
     "farthest_rows",
     "join_farthest",
     "lloyd_block",
     "lloyd_in_memory",
     "lloyd_over_blocks",
+    "lloyd_passes",
+    "merge_farthest",
     "nearest_centers",
     "weights_of",
 ]
@@ -267,14 +270,51 @@ def lloyd_over_blocks(
     of the other centres, after their move, the first one of equally far rows; rows at the same place count once. The
     empty clusters go there, in order. Each time the inertia falls, or the moving ends.
     """
+
+    def one_pass(centers: NDArray[np.float64]) -> dict[str, Any]:
+        task = partial(lloyd_block, points=points, centers=centers)
+        return dict(compute(reduce_blocks(task, add_parts, held, name=name, weights=weights))[0])
+
+    return lloyd_passes(
+        one_pass,
+        partial(_moved, unit_length=unit_length),
+        partial(_farthest_over_blocks, held, points, weights),
+        centers,
+        max_iter=max_iter,
+        limit=limit,
+        n_clusters=n_clusters,
+        refill=refill,
+    )
+
+
+def lloyd_passes(
+    one_pass: Callable[[NDArray[np.float64]], dict[str, Any]],
+    move: Callable[[NDArray[np.float64], dict[str, Any]], NDArray[np.float64]],
+    farthest: Callable[[NDArray[np.float64], int], NDArray[np.floating]],
+    centers: NDArray[np.float64],
+    *,
+    max_iter: int,
+    limit: float,
+    n_clusters: int = 0,
+    refill: bool = True,
+) -> Centers:
+    """Lloyd's iteration, whatever a pass and its sums are; as `lloyd_over_blocks`, which says what it does.
+
+    Parameters
+    ----------
+    one_pass : callable
+        Centres -> the sums of a pass, with ``masses`` (k,), ``first`` (k,) and ``inertia``.
+    move : callable
+        Centres and these sums -> the centres of the next pass; a cluster without weight stays where it is.
+    farthest : callable
+        Centres and a number -> so many of the farthest rows, or fewer.
+    """
     n_iter = 0
-    farthest = partial(_farthest_over_blocks, held, points, weights)
     refilling = _Refilling(refill, max(n_clusters, len(centers)), max_iter, farthest)
     while True:
-        task = partial(lloyd_block, points=points, centers=centers)
-        (found,) = compute(reduce_blocks(task, add_parts, held, name=name, weights=weights))
+        found = one_pass(centers)
         n_iter += 1
-        moved = _moved(centers, found, unit_length)
+        moved = move(centers, found)
         refilled = refilling(moved, found, n_iter)
         if refilled is None and (n_iter >= max_iter or ((moved - centers) ** 2).sum() <= limit):
             return _ordered(centers, found, n_iter)
@@ -334,16 +374,22 @@ def farthest_rows(scores: NDArray[np.float64], rows: NDArray[Any], n_wanted: int
     return {"scores": scores[chosen], "rows": rows[chosen]}
 
 
+def merge_farthest(parts: list[dict[str, Any]], n_wanted: int) -> dict[str, Any]:
+    """The farthest of the rows that parts of the rows have found, in their order."""
+    scores, rows = (np.concatenate([part[key] for part in parts]) for key in ("scores", "rows"))
+    return farthest_rows(scores, rows, n_wanted)
+
+
 def join_farthest(parts: list[dict[str, Any]], n_wanted: int) -> NDArray[Any]:
     """The farthest of the rows that blocks have found, from the farthest on."""
-    scores, rows = (np.concatenate([part[key] for part in parts]) for key in ("scores", "rows"))
-    best = farthest_rows(scores, rows, n_wanted)
+    best = merge_farthest(parts, n_wanted)
     return np.asarray(best["rows"][np.argsort(-best["scores"], kind="stable")])
 
 
-def _farthest_points(
+def farthest_points(
     points: NDArray[np.floating], weights: NDArray[np.float64], centers: NDArray[np.float64], n_wanted: int
 ) -> dict[str, Any]:
+    """Rows (n', q) with the largest weight * sqdist to the nearest centre, see `farthest_rows`; none that is at one."""
     labels = assign_rows(points, centers)
     scores = weighted_sqdist(points, weights, labels, centers)
     unit = LEAST_UNITS * np.finfo(points.dtype).eps
@@ -355,7 +401,7 @@ def _farthest_points(
 def _farthest_in_memory(
     points: NDArray[np.floating], weights: NDArray[np.float64], centers: NDArray[np.float64], n_wanted: int
 ) -> NDArray[np.floating]:
-    return join_farthest([_farthest_points(points, weights, centers, n_wanted)], n_wanted)
+    return join_farthest([farthest_points(points, weights, centers, n_wanted)], n_wanted)
 
 
 def _farthest_over_blocks(
@@ -377,9 +423,8 @@ def _farthest_block(
     for tile in tiles(len(block)):
         values, rows = points(block[tile])
         weighted = NO_WEIGHTS if weights is None else weights_of(weights[tile], rows)
-        parts.append(_farthest_points(values, weighted, centers, n_wanted))
-    scores, found = (np.concatenate([part[key] for part in parts]) for key in ("scores", "rows"))
-    return farthest_rows(scores, found, n_wanted)
+        parts.append(farthest_points(values, weighted, centers, n_wanted))
+    return merge_farthest(parts, n_wanted)
 
 
 def lloyd_block(

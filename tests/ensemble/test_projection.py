@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from daskcluster.ensemble.incidence import check_base_clusterings, code_labels, scan_labels
-from daskcluster.ensemble.projection import ProjectedRows, projection_matrix, strips_of
+from daskcluster.ensemble.incidence import LabelBook, check_base_clusterings, code_labels, scan_labels
+from daskcluster.ensemble.projection import ProjectedRows, integers_of, projection_matrix, strips_of
 from tests.reference import sec
 
 
@@ -50,20 +50,38 @@ def test_lemma_2(epsilon):
         assert ratios.mean() == pytest.approx(1, abs=0.05)
 
 
-def test_projected_rows():
-    labels = np.random.default_rng(0).integers(-1, 4, size=(70, 3))
+@pytest.mark.parametrize("missing", [False, True])
+def test_projected_rows_are_small_integers(missing):
+    """p = z unit / w is b R in units of the mean weight, and z is whole."""
+    labels = np.random.default_rng(0).integers(-1 if missing else 0, 4, size=(70, 3))
     labels[5] = -1
     rows = check_base_clusterings(labels)
     book = scan_labels(rows).book
-    R = projection_matrix(book.n_base_clusters, (2, 2), np.random.default_rng(0))
+    R = projection_matrix(book.n_base_clusters, (2, 2, 2), np.random.default_rng(0))
     w = sec.co_association(labels).sum(axis=1)
     expected = 9.0 * sec.incidence(labels) @ R / np.maximum(w, 1)[:, None]
     points = ProjectedRows(book, R, 9.0)
     codes = code_labels(rows, book).compute()
-    found, places = points(codes)
-    assert places.tolist() == np.flatnonzero(w).tolist()
-    assert found == pytest.approx(expected[w > 0], rel=1e-5, abs=1e-6)
-    assert points(codes[w > 0])[1] is None
+    projected, weights = points(codes), points.weights(codes)
+    assert projected.dtype == np.int8
+    assert (projected[5] == 0).all()
+    assert weights.tolist() == w.tolist()
+    found = points.points(projected[w > 0], weights[w > 0])
+    assert found == pytest.approx(expected[w > 0], rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(("m", "dtype"), [(1, np.int8), (127, np.int8), (128, np.int16), (40_000, np.int32)])
+def test_integers_hold_the_sums(m, dtype):
+    assert integers_of(m) == dtype
+
+
+@pytest.mark.parametrize("m", [127, 128, 300])
+def test_many_equal_signs_do_not_overflow(m):
+    codes = np.zeros((3, m), np.int8)
+    book = LabelBook(np.zeros(m, np.int64), np.arange(m + 1), np.full(m, 3))
+    for sign in (-1, 1):
+        points = ProjectedRows(book, np.full((m, 1), sign, np.float32), 1.0)
+        assert points(codes).tolist() == [[sign * m]] * 3
 
 
 def test_theorem_7_on_small_cases():

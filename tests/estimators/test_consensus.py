@@ -8,11 +8,13 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+import zarr
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score as ari
 
 import daskcluster as dc
+import daskcluster.ensemble.sec as sec_module
 from tests.estimators.cases import CASES
 from tests.reference import ensemble, isec, sec
 
@@ -169,6 +171,25 @@ def test_starts_of_secrp_have_weight(seed):
     """Where the sample is all rows, the start has come to rest under their weights: one pass finds nothing to do."""
     model = dc.SEC(4, n_components=24, n_init=3, tol=1e-9, random_state=seed).fit(uneven(seed))
     assert model.n_iter_ == 1
+
+
+@pytest.mark.parametrize(("n_columns", "dtype"), [(8, np.int8), (130, np.int16)])
+def test_secrp_keeps_its_projected_rows(tmp_path, monkeypatch, n_columns, dtype):
+    """Rows of rd small integers, in a named store too: a fit that was stopped in its passes does not project again."""
+    labels = np.tile(uneven(0), (1, 17))[:, :n_columns]
+    plain = dc.SEC(4, n_components=24, n_init=3, random_state=0).fit(labels)
+    again = {"n_components": 24, "n_init": 3, "storage": tmp_path / "store"}
+    with monkeypatch.context() as stopped:
+        stopped.setattr(sec_module, "lloyd_projected", lambda *given, **options: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            dc.SEC(4, **again, random_state=0).fit(labels)
+    kept = zarr.open_group(tmp_path / "store" / "projected", mode="r")
+    (rows,) = (array for _, array in kept.arrays())
+    assert (rows.shape, rows.dtype) == ((200, 24), dtype)
+    monkeypatch.setattr(sec_module, "find_projected_start", lambda *given: 1 / 0)
+    continued = dc.SEC(4, **again, random_state=0).fit(labels)
+    assert np.array_equal(continued.labels_, plain.labels_)
+    assert np.array_equal(continued.cluster_centers_, plain.cluster_centers_)
 
 
 @pytest.mark.parametrize("partition", ["H", "Z"])

@@ -16,7 +16,6 @@ from daskcluster.kernels.incidence import (
     label_weights,
     lloyd_labels,
     plus_plus_labels,
-    project_labels,
     sqdist_labels,
 )
 from tests.reference import ensemble, sec
@@ -162,15 +161,6 @@ def test_counting_and_coding(twin):
     twin(encode_labels)(more, np.array([7, 0]), np.array([0, -1]), np.array([3, 0]), table, codes)
     assert codes[:, 0].tolist() == [0, 1, 0, -1, -1]
     assert (codes[:, 1] == 99).all()  # left to the caller
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.4])
-def test_projection_is_the_product(twin, missing):
-    codes, offsets, sizes = draw(5, missing=missing)
-    R = np.random.default_rng(0).normal(size=(10, 6)).astype(np.float32)
-    w = sec.co_association(codes).sum(axis=1)
-    expected = 11.0 * sec.incidence(codes) @ R / np.maximum(w, 1)[:, None]
-    assert twin(project_labels)(codes, offsets, sizes, R, 11.0) == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.4])

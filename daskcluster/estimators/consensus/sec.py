@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...ensemble.agreement import Rule
 from ...ensemble.incidence import Coded, LabelBook
-from ...ensemble.projection import ProjectedRows
-from ...ensemble.sec import SECPasses, SECStarts, mean_weight, projected_distances, projection_of
+from ...ensemble.projected_kmeans import NearestProjected
+from ...ensemble.projection import ProjectedRows, projection_of
+from ...ensemble.sec import SECPasses, SECStarts, mean_weight
 from ...ensemble.weighted_kmeans import NearestCenter, objective_of
-from ...pipeline.lloyd import nearest_centers
 from ...runtime.stages import Run
 from ...typing import ArrayInput, PathInput, Seed
 from .base import Consensus
@@ -37,8 +36,9 @@ class SEC(Consensus):
         k-means++ starts; five partitions of the bipartite cut are added. They are compared on a sample of 16,384
         rows, 512 k if that is more (on all rows when there are no more than twice as many); the best five are improved
         there by exchanges of single rows, and the one with the lowest objective goes on. With `n_components` every
-        start has a random projection of its own, and the one whose partition of the sample has the lowest objective
-        without projection goes on.
+        start has a random projection of its own, and there is no bipartite cut: the best partitions, by the objective
+        without projection, are improved on the sample without projection, the best of these is brought into every
+        projection, and the one in which it serves best goes on.
     max_iter : int
         Lloyd passes over all rows, at most.
     tol : float
@@ -83,8 +83,9 @@ class SEC(Consensus):
     fast_csc_and_secrp_2017, with the projection of its eq. (10). Departures: the starts, see `n_init`; a cluster that
     loses all its rows keeps its centre; with missing labels a projected row has zeros there, and they count; of
     several projections the one that serves best is kept.
-    A Lloyd pass costs m k additions a row, SECRP's m rd + rd k operations: with tables instead of a dense B the
-    projection is the faster one for few components and many clusters only, and it costs quality.
+    A Lloyd pass costs m k additions a row. SECRP projects once, m rd additions a row, and holds the projected rows as
+    small integers: rd bytes a row up to 127 base clusterings, 2 rd above, and 8 for the weight. Its passes are matrix
+    products, rd k multiplications a row. What it costs is quality, see `docs/ensembles.md`.
 
     Examples
     --------
@@ -150,12 +151,8 @@ class SEC(Consensus):
         if self.n_components is None:
             nearest = NearestCenter(self._book, centers)
             return Rule(nearest, nearest.distances, len(centers))
-        points = ProjectedRows(self._book, self._matrix, self._mean_weight)
-        return Rule(
-            nearest_centers(points, centers).labels,
-            partial(projected_distances, points=points, centers=centers),
-            len(centers),
-        )
+        nearest_projected = NearestProjected(ProjectedRows(self._book, self._matrix, self._mean_weight), centers)
+        return Rule(nearest_projected, nearest_projected.distances, len(centers))
 
     def transform(self, X: ArrayInput) -> Any:
         """Distances to the cluster centres.
