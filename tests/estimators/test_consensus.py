@@ -85,6 +85,39 @@ def test_agreement_by_hand():
     assert model.agreement_ == pytest.approx([(2 / 3 + 1) / 2, (2 / 3 + 1) / 2, (1 / 3 + 1) / 2, 1, 1])
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("theta", [0.2, 1.0])
+def test_local_weights_agree_with_the_slow_version(missing, theta):
+    labels, _ = draw(2, n_rows=120, n_columns=5, noise=0.4, missing=missing)
+    labels[:, 4] = np.random.default_rng(0).integers(6, size=120)  # a base clustering of noise
+    model = dc.BipartiteCut(3, weights="local", theta=theta, random_state=0).fit(labels)
+    expected = ensemble.local_cut(labels, theta, 3)
+    rows = model.transform(labels)
+    assert rows @ rows.T == pytest.approx(expected @ expected.T, abs=1e-5)
+
+
+def test_local_weights_outvote_base_clusterings_of_noise():
+    """Three of truth, with a tenth of noise, against twelve of nothing but noise."""
+    rng = np.random.default_rng(0)
+    good, truth = draw(5, n_rows=600, n_columns=3, noise=0.1)
+    labels = np.concatenate([good, rng.integers(6, size=(600, 12))], axis=1)
+    plain, local = (
+        ari(truth, dc.BipartiteCut(3, weights=weights, random_state=0).fit_predict(labels))
+        for weights in ("none", "local")
+    )
+    assert local > max(0.9, plain)
+
+
+def test_weights_of_the_cut_go_where_they_act():
+    labels, _ = draw(6, missing=0.1)
+    plain = fit(dc.BipartiteCut(3, random_state=0), labels)
+    other = fit(dc.BipartiteCut(3, theta=7.0, random_state=0), labels)
+    np.testing.assert_array_equal(plain.transform(labels), other.transform(labels))
+    assert [stage.name for stage in plain.plan(labels).stages][1] == "transfer cut"
+    local = dc.BipartiteCut(3, weights="local", random_state=0)
+    assert [stage.name for stage in local.plan(labels).stages][1] == "local weights"
+
+
 def test_sec_is_at_least_as_good_as_k_means_on_the_dense_matrix():
     for seed in range(3):
         labels, _ = draw(seed, n_rows=150, n_columns=6, noise=0.7)
@@ -282,6 +315,10 @@ def test_what_is_refused(make):
         (dc.SEC(2, tol=-1), ValueError, "tol"),
         (dc.SEC(2).set_params(n_init=1.5), TypeError, "n_init"),
         (dc.BipartiteCut(2, max_iter=0), ValueError, "max_iter"),
+        (dc.BipartiteCut(2, weights="global"), ValueError, "weights must be one of 'none', 'local', got 'global'"),
+        (dc.BipartiteCut(2, theta=0), ValueError, "theta must be above 0, got 0"),
+        (dc.BipartiteCut(2, theta=-1), ValueError, "theta"),
+        (dc.BipartiteCut(2).set_params(theta="x"), TypeError, "theta"),
         (dc.ISEC(2, partition="Q"), ValueError, "partition"),
         (dc.ISEC(5, n_representatives=4), ValueError, "n_representatives"),
         (dc.ISEC(2, lambda_1=-0.1), ValueError, "lambda_1"),
@@ -305,6 +342,8 @@ def test_too_large_problems_are_refused(monkeypatch):
     labels = np.arange(2000)[:, None] // 2 * np.array([[1, 1]])
     with pytest.raises(MemoryError, match="bipartite cut of 2000 base clusters"):
         dc.BipartiteCut(3).fit(labels)
+    with pytest.raises(MemoryError, match="local weights of 2000 base clusters"):
+        dc.BipartiteCut(3, weights="local").fit(labels)
     assert fit(dc.SEC(3, random_state=0, n_init=1), labels).n_clusters_ == 3  # without the cut's start
 
 
