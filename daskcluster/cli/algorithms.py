@@ -28,7 +28,7 @@ ALGORITHMS = {
     "fastcsc": "FastCSC",
     "kmeans": "KMeans",
 }
-CONSENSUS = {"cut": "BipartiteCut", "sec": "SEC", "isec": "ISEC"}
+CONSENSUS = {"cut": "BipartiteCut", "sec": "SEC", "isec": "ISEC", "ecpcs": "ECPCS"}
 #: Parameter of a consensus that an option sets -> the one that has it.
 CONSENSUS_PARAMETERS = {"weights": "cut", "n_components": "sec", "n_representatives": "isec"}
 

@@ -123,8 +123,8 @@ def cluster_entropies(counts: NDArray[np.float64], book: LabelBook) -> NDArray[n
     Notes
     -----
     The entropy of base cluster i in a base clustering is - sum_j P_ij log2 P_ij over its base clusters j, P_ij the
-    share of the rows of i that lie in j; in its own it is 0. With missing labels P_ij is a share of those rows of i that
-    the base clustering labels, and the mean goes over the base clusterings that label any.
+    share of the rows of i that lie in j; in its own it is 0. With missing labels P_ij is a share of those rows of i
+    that the base clustering labels, and the mean goes over the base clusterings that label any.
     """
     n_shared = shared_rows(counts, book)
     every = np.repeat(n_shared, np.diff(book.offsets), axis=1)  # (c, c)

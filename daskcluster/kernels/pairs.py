@@ -1,4 +1,4 @@
-"""Base clusterings on one block: rows that two base clusters share, and sums over a row's labels.
+"""Base clusterings on one block: the rows that two base clusters share.
 
 Codes are those of `kernels.incidence`.
 """

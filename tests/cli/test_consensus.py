@@ -16,6 +16,7 @@ from tests.cli.calls import as_json, fail, shown
         [],
         ["--weights", "local"],
         ["--method", "sec"],
+        ["--method", "ecpcs"],
         ["--method", "sec", "--components", 20],
         ["--method", "isec", "--representatives", 100],
     ],

@@ -203,6 +203,7 @@ CASES = [
     Case("Ensemble-scikit-learn", ensemble(InMemoryKMeans(n_init=1)), rings, foreign=True),
     Case("BipartiteCut", of(dc.BipartiteCut), base_clusterings, consensus=True),
     Case("BipartiteCut-local", of(dc.BipartiteCut, weights="local"), base_clusterings, consensus=True),
+    Case("ECPCS", of(dc.ECPCS), base_clusterings, consensus=True),
     Case("SEC", of(dc.SEC, n_init=4), base_clusterings, consensus=True),
     Case("SECRP", of(dc.SEC, n_components=24, n_init=4), base_clusterings, consensus=True),
     Case("ISEC", of(dc.ISEC), base_clusterings, consensus=True, predicts=False),

@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score as ari
 
 import daskcluster as dc
 from tests.estimators.cases import CASES
-from tests.reference import ensemble, isec, sec
+from tests.reference import ecpcs, ensemble, isec, sec
 
 BLOCK_ROWS = 32
 #: The consensus functions of the list, and a variant.
@@ -204,6 +204,25 @@ def test_starts_of_secrp_have_weight(seed):
     assert model.n_iter_ == 1
 
 
+def test_ecpcs_votes_as_the_slow_version():
+    labels, _ = draw(4, noise=0.5, missing=0.2)
+    labels[(labels < 0).all(axis=1), 0] = 0
+    model = fit(dc.ECPCS(3, random_state=0), labels)
+    expected = ecpcs.shares(labels, model.meta_clusters_)
+    assert model.transform(labels) == pytest.approx(expected)
+    chosen = np.take_along_axis(expected, model.labels_[:, None], axis=1)[:, 0]
+    assert chosen == pytest.approx(expected.max(axis=1))
+
+
+def test_ecpcs_leaves_out_meta_clusters_that_win_no_row():
+    labels = np.repeat(np.arange(60)[:, None] // 20, 4, axis=1)
+    model = fit(dc.ECPCS(7, random_state=0), labels)
+    assert model.n_clusters_ == 3
+    assert set(model.meta_clusters_) == {-1, 0, 1, 2}
+    np.testing.assert_array_equal(model.labels_, labels[:, 0])
+    assert model.transform(labels).shape == (60, 3)
+
+
 @pytest.mark.parametrize("partition", ["H", "Z"])
 def test_isec_agrees_with_the_slow_version(partition):
     labels, _ = draw(3, n_rows=60, n_columns=10, noise=0.4)
@@ -344,6 +363,8 @@ def test_too_large_problems_are_refused(monkeypatch):
         dc.BipartiteCut(3).fit(labels)
     with pytest.raises(MemoryError, match="local weights of 2000 base clusters"):
         dc.BipartiteCut(3, weights="local").fit(labels)
+    with pytest.raises(MemoryError, match=r"ECPCS of 2000 base clusters needs .* GiB, more than half"):
+        dc.ECPCS(3).fit(labels)
     assert fit(dc.SEC(3, random_state=0, n_init=1), labels).n_clusters_ == 3  # without the cut's start
 
 

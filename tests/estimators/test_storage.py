@@ -393,6 +393,7 @@ OTHER_PARAMETERS: dict[str, tuple[Any, Any]] = {
     "consensus": (dc.BipartiteCut(n_init=7), dc.ISEC(n_representatives=50)),
     "weights": ("local", "none"),
     "theta": (0.3, 0.5),
+    "n_steps": (10, 11),
     "init": ("random", "k-means++"),
     "n_init": (5, 6),
     "max_iter": (99, 98),

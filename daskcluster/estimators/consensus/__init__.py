@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .base import Consensus
 from .bipartite_cut import BipartiteCut
+from .ecpcs import ECPCS
 from .isec import ISEC
 from .sec import SEC
 
-__all__ = ["ISEC", "SEC", "BipartiteCut", "Consensus"]
+__all__ = ["ECPCS", "ISEC", "SEC", "BipartiteCut", "Consensus"]
