@@ -22,7 +22,20 @@ if TYPE_CHECKING:
         UnreadableChunkError,
         UnseenStoreError,
     )
-    from .estimators import CSPML, ECPCS, ISEC, SEC, USENC, USPEC, BipartiteCut, Ensemble, FastCSC, FastCSPML, KMeans
+    from .estimators import (
+        CSPML,
+        ECPCS,
+        ISEC,
+        KCC,
+        SEC,
+        USENC,
+        USPEC,
+        BipartiteCut,
+        Ensemble,
+        FastCSC,
+        FastCSPML,
+        KMeans,
+    )
     from .io import load_model
 
 __version__ = "0.2.0"
@@ -31,6 +44,7 @@ __all__ = [
     "BipartiteCut",
     "Ensemble",
     "ECPCS",
+    "KCC",
     "ISEC",
     "USENC",
     "SEC",
@@ -59,6 +73,7 @@ _WHERE = {
     "BipartiteCut": "estimators",
     "Ensemble": "estimators",
     "ECPCS": "estimators",
+    "KCC": "estimators",
     "ISEC": "estimators",
     "USENC": "estimators",
     "SEC": "estimators",

@@ -28,9 +28,9 @@ ALGORITHMS = {
     "fastcsc": "FastCSC",
     "kmeans": "KMeans",
 }
-CONSENSUS = {"cut": "BipartiteCut", "sec": "SEC", "isec": "ISEC", "ecpcs": "ECPCS"}
+CONSENSUS = {"cut": "BipartiteCut", "sec": "SEC", "isec": "ISEC", "ecpcs": "ECPCS", "kcc": "KCC"}
 #: Parameter of a consensus that an option sets -> the one that has it.
-CONSENSUS_PARAMETERS = {"weights": "cut", "n_components": "sec", "n_representatives": "isec"}
+CONSENSUS_PARAMETERS = {"weights": "cut", "utility": "kcc", "n_components": "sec", "n_representatives": "isec"}
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,13 @@ ESTIMATOR_OPTIONS = (
         "consensus__weights",
         click.Choice(["none", "local"]),
         "With --consensus cut: weigh base clusters by how far the others bear them out; none by default.",
+        {"ensemble": None},
+    ),
+    EstimatorOption(
+        "--consensus-utility",
+        "consensus__utility",
+        click.Choice(["entropy", "categorical", "cosine", "lp"]),
+        "With --consensus kcc: what the consensus is to tell of the base clusterings; entropy by default.",
         {"ensemble": None},
     ),
     EstimatorOption(

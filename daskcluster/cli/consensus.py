@@ -25,6 +25,7 @@ class ChosenConsensus:
     clusters: int
     method: str
     weights: str | None
+    utility: str | None
     components: int | None
     representatives: int | None
     storage: str | None
@@ -39,6 +40,7 @@ class ChosenConsensus:
         """Return the options of one method only that were given: flag, parameter, value."""
         options: tuple[tuple[str, str, int | str | None], ...] = (
             ("--weights", "weights", self.weights),
+            ("--utility", "utility", self.utility),
             ("--components", "n_components", self.components),
             ("--representatives", "n_representatives", self.representatives),
         )
@@ -70,6 +72,11 @@ class ConsensusOutputs:
     "--weights",
     type=click.Choice(["none", "local"]),
     help="With --method cut: weigh base clusters by how far the others bear them out; none by default.",
+)
+@click.option(
+    "--utility",
+    type=click.Choice(["entropy", "categorical", "cosine", "lp"]),
+    help="With --method kcc: what the consensus is to tell of the labelings; entropy by default.",
 )
 @click.option(
     "--components", type=COUNT_FROM_1, metavar="RD", help="With --method sec: components of a random projection."

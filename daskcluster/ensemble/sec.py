@@ -26,6 +26,7 @@ from .incidence import Coded, LabelBook, incidence_graph, row_weights
 from .projection import ProjectedRows, projection_matrix, strips_of
 from .weighted_kmeans import (
     IncidenceCenters,
+    Means,
     exchange_sample,
     lloyd_incidence,
     lloyd_sample,
@@ -34,7 +35,16 @@ from .weighted_kmeans import (
     start_rows,
 )
 
-__all__ = ["SECPasses", "SECStarts", "mean_weight", "projected_distances", "projection_of"]
+__all__ = [
+    "EXCHANGED",
+    "START_TOL",
+    "SECPasses",
+    "SECStarts",
+    "mean_weight",
+    "projected_distances",
+    "projection_of",
+    "start_size",
+]
 
 #: Partitions of the bipartite cut among the starts.
 CUT_STARTS = 5
@@ -161,8 +171,13 @@ class SECPasses(Stage):
 
     def _find(self, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]) -> dict[str, Any]:
         options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "n_clusters": self.n_clusters}
+        options["means"] = self._means(coded.book)
         found = lloyd_incidence(coded.codes, coded.book, starts, **options)
         return {"centers": found.centers, "history": found.history, "n_iter": len(found.history)}
+
+    def _means(self, book: LabelBook) -> Means:
+        """The kind of k-means."""
+        return Means(book)
 
     def _find_projected(self, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]) -> dict[str, Any]:
         unit = mean_weight(coded)

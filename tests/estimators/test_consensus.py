@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score as ari
 
 import daskcluster as dc
 from tests.estimators.cases import CASES
-from tests.reference import ecpcs, ensemble, isec, sec
+from tests.reference import ecpcs, ensemble, isec, kcc, sec
 
 BLOCK_ROWS = 32
 #: The consensus functions of the list, and a variant.
@@ -202,6 +202,39 @@ def test_starts_of_secrp_have_weight(seed):
     """Where the sample is all rows, the start has come to rest under their weights: one pass finds nothing to do."""
     model = dc.SEC(4, n_components=24, n_init=3, tol=1e-9, random_state=seed).fit(uneven(seed))
     assert model.n_iter_ == 1
+
+
+UTILITIES = pytest.mark.parametrize("utility", ["categorical", "entropy", "cosine", "lp"])
+
+
+@UTILITIES
+def test_kcc_says_its_objective_and_distances(utility):
+    labels, _ = draw(3, noise=0.5, missing=0.3)
+    labels[(labels < 0).all(axis=1), 0] = 0
+    model = dc.KCC(4, utility=utility, p=3.0, random_state=0).fit(labels)
+    assert model.objective_ == pytest.approx(kcc.objective(labels, model.labels_, utility, 3.0), rel=1e-9)
+    assert model.objective_ <= model.history_[-1] * (1 + 1e-9)
+    assert model.cluster_centers_ == pytest.approx(kcc.shares(labels, model.labels_, 4))
+    expected = kcc.distances(labels, model.cluster_centers_, utility, 3.0)
+    near = np.isfinite(expected)
+    assert model.transform(labels)[near] == pytest.approx(expected[near], abs=1e-4)
+    assert expected[np.arange(200), model.labels_] == pytest.approx(expected.min(axis=1), abs=1e-4)
+
+
+def test_kcc_by_the_categorical_utility_is_k_means_on_the_dense_matrix():
+    for seed in range(3):
+        labels, _ = draw(seed, n_rows=150, n_columns=6, noise=0.7)
+        model = dc.KCC(5, utility="categorical", n_init=60, random_state=seed).fit(labels)
+        best = KMeans(5, n_init=10, random_state=seed).fit(sec.incidence(labels)).inertia_
+        assert model.objective_ <= best * 1.01
+
+
+def test_kcc_finds_the_best_of_all_partitions_in_two():
+    labels, _ = draw(5, n_rows=9, n_columns=5, noise=0.5)
+    for utility in ("categorical", "entropy", "cosine", "lp"):
+        every = (np.array([0, *(number >> bit & 1 for bit in range(8))]) for number in range(1, 2**8))
+        best = min(kcc.objective(labels, partition, utility, 5.0) for partition in every)
+        assert dc.KCC(2, utility=utility, random_state=0).fit(labels).objective_ == pytest.approx(best)
 
 
 def test_ecpcs_votes_as_the_slow_version():

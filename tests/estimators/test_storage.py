@@ -394,6 +394,8 @@ OTHER_PARAMETERS: dict[str, tuple[Any, Any]] = {
     "weights": ("local", "none"),
     "theta": (0.3, 0.5),
     "n_steps": (10, 11),
+    "utility": ("entropy", "cosine"),
+    "p": (2.5, 4.0),
     "init": ("random", "k-means++"),
     "n_init": (5, 6),
     "max_iter": (99, 98),
