@@ -22,7 +22,20 @@ if TYPE_CHECKING:
         UnreadableChunkError,
         UnseenStoreError,
     )
-    from .estimators import CSPML, ISEC, SEC, USENC, USPEC, BipartiteCut, Ensemble, FastCSC, FastCSPML, KMeans
+    from .estimators import (
+        CSPML,
+        ECPCS,
+        ISEC,
+        KCC,
+        SEC,
+        USENC,
+        USPEC,
+        BipartiteCut,
+        Ensemble,
+        FastCSC,
+        FastCSPML,
+        KMeans,
+    )
     from .io import load_model
 
 __version__ = "0.2.0"
@@ -30,6 +43,8 @@ __version__ = "0.2.0"
 __all__ = [
     "BipartiteCut",
     "Ensemble",
+    "ECPCS",
+    "KCC",
     "ISEC",
     "USENC",
     "SEC",
@@ -57,6 +72,8 @@ __all__ = [
 _WHERE = {
     "BipartiteCut": "estimators",
     "Ensemble": "estimators",
+    "ECPCS": "estimators",
+    "KCC": "estimators",
     "ISEC": "estimators",
     "USENC": "estimators",
     "SEC": "estimators",

@@ -240,6 +240,8 @@ EVERY: dict[str, dict[str, Any]] = {
     "BipartiteCut": LABELS | {"class": "BipartiteCut"},
     "SEC": LABELS | {"class": "SEC", "parameters": {"n_init": 2, "max_iter": 3}},
     "SECRP": LABELS | {"class": "SEC", "parameters": {"n_components": 10, "n_init": 2, "max_iter": 3}},
+    "KCC": LABELS | {"class": "KCC", "parameters": {"n_init": 2, "max_iter": 3}},
+    "ECPCS": LABELS | {"class": "ECPCS"},
     "ISEC": LABELS | {"class": "ISEC", "parameters": {"n_representatives": 200, "max_iter": 5}},
 }
 for _name, _case in EVERY.items():

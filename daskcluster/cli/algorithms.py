@@ -28,9 +28,9 @@ ALGORITHMS = {
     "fastcsc": "FastCSC",
     "kmeans": "KMeans",
 }
-CONSENSUS = {"cut": "BipartiteCut", "sec": "SEC", "isec": "ISEC"}
+CONSENSUS = {"cut": "BipartiteCut", "sec": "SEC", "isec": "ISEC", "ecpcs": "ECPCS", "kcc": "KCC"}
 #: Parameter of a consensus that an option sets -> the one that has it.
-CONSENSUS_PARAMETERS = {"n_components": "sec", "n_representatives": "isec"}
+CONSENSUS_PARAMETERS = {"weights": "cut", "utility": "kcc", "n_components": "sec", "n_representatives": "isec"}
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,22 @@ ESTIMATOR_OPTIONS = (
     EstimatorOption(
         "--consensus",
         "consensus",
-        click.Choice(["cut", "sec", "isec"]),
+        click.Choice(list(CONSENSUS)),
         "Consensus of an ensemble, by default cut.",
+        {"ensemble": None},
+    ),
+    EstimatorOption(
+        "--consensus-weights",
+        "consensus__weights",
+        click.Choice(["none", "local"]),
+        "With --consensus cut: weigh base clusters by how far the others bear them out; none by default.",
+        {"ensemble": None},
+    ),
+    EstimatorOption(
+        "--consensus-utility",
+        "consensus__utility",
+        click.Choice(["entropy", "categorical", "cosine", "lp"]),
+        "With --consensus kcc: what the consensus is to tell of the base clusterings; entropy by default.",
         {"ensemble": None},
     ),
     EstimatorOption(
@@ -253,6 +267,8 @@ class ChosenEstimator:
         from .. import estimators
 
         own = {name: value for name, value in self.parameters.items() if "__" not in name}
+        if len(own) < len(self.parameters):  # the default consensus has parameters, too, once it is named
+            own.setdefault("consensus", "cut")
         for name, classes in (("base", ALGORITHMS), ("consensus", CONSENSUS)):
             if name in own:
                 own[name] = getattr(estimators, classes[own[name]])()

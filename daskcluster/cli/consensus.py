@@ -24,6 +24,8 @@ class ChosenConsensus:
 
     clusters: int
     method: str
+    weights: str | None
+    utility: str | None
     components: int | None
     representatives: int | None
     storage: str | None
@@ -34,9 +36,11 @@ class ChosenConsensus:
         for flag, parameter, _ in self._given():
             check_consensus_option(flag, parameter, "--method", self.method)
 
-    def _given(self) -> list[tuple[str, str, int]]:
+    def _given(self) -> list[tuple[str, str, int | str]]:
         """Return the options of one method only that were given: flag, parameter, value."""
-        options = (
+        options: tuple[tuple[str, str, int | str | None], ...] = (
+            ("--weights", "weights", self.weights),
+            ("--utility", "utility", self.utility),
             ("--components", "n_components", self.components),
             ("--representatives", "n_representatives", self.representatives),
         )
@@ -64,6 +68,16 @@ class ConsensusOutputs:
 @click.argument("base", metavar="LABELS.zarr", type=PATH)
 @clusters_option
 @click.option("--method", type=click.Choice(list(CONSENSUS)), default="cut", show_default=True, help="How.")
+@click.option(
+    "--weights",
+    type=click.Choice(["none", "local"]),
+    help="With --method cut: weigh base clusters by how far the others bear them out; none by default.",
+)
+@click.option(
+    "--utility",
+    type=click.Choice(["entropy", "categorical", "cosine", "lp"]),
+    help="With --method kcc: what the consensus is to tell of the labelings; entropy by default.",
+)
 @click.option(
     "--components", type=COUNT_FROM_1, metavar="RD", help="With --method sec: components of a random projection."
 )

@@ -10,7 +10,7 @@ from ..pipeline.cut import Cut, TransferCut
 from ..runtime.forecast import memory_limit
 from ..runtime.stages import Run
 
-__all__ = ["SMALL_BYTES", "EnsembleCut", "cut_bytes"]
+__all__ = ["SMALL_BYTES", "EnsembleCut", "check_pairs_size", "cut_bytes"]
 
 #: So many bytes are there; for more the memory is looked at.
 SMALL_BYTES = 2**29
@@ -34,10 +34,14 @@ def check_cut_size(n_base_clusters: int, n_blocks: int) -> None:
     MemoryError
         Naming the bytes.
     """
-    need = cut_bytes(n_base_clusters, n_blocks)
+    check_pairs_size("the bipartite cut", n_base_clusters, cut_bytes(n_base_clusters, n_blocks))
+
+
+def check_pairs_size(what: str, n_base_clusters: int, need: int) -> None:
+    """Refuse what needs so many bytes for matrices of pairs of base clusters, where they do not fit; as above."""
     if need > SMALL_BYTES and need > memory_limit() // 2:
         raise MemoryError(
-            f"the bipartite cut of {n_base_clusters} base clusters needs {need / 2**30:.1f} GiB, more than half of the "
+            f"{what} of {n_base_clusters} base clusters needs {need / 2**30:.1f} GiB, more than half of the "
             f"memory ({memory_limit() / 2**30:.1f} GiB): use fewer or coarser base clusterings, or SEC"
         )
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..io.inputs import Rows, check_rows
 from ..kernels.incidence import count_labels, encode_labels, label_edges, label_weights
-from ..pipeline.bipartite import BipartiteGraph
+from ..pipeline.bipartite import BipartiteGraph, EdgesOf
 from ..runtime.execution import FAN_IN, compute, map_rows, map_to_objects, reduce_blocks
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import draw_ranks
@@ -39,6 +39,7 @@ __all__ = [
     "label_sizes",
     "row_weights",
     "scan_labels",
+    "weighted_edges",
 ]
 
 logger = logging.getLogger("daskcluster")
@@ -420,15 +421,28 @@ def incidence_edges(codes: NDArray[Any], offsets: NDArray[np.int64]) -> tuple[ND
     return edges, np.ones(edges.shape, np.float32)
 
 
-def incidence_graph(codes: da.Array, book: LabelBook) -> BipartiteGraph:
+def weighted_edges(
+    codes: NDArray[Any], offsets: NDArray[np.int64], weights: NDArray[np.float32]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Codes of a block -> base clusters (n, m), and as edge weights those (c,) of the base clusters."""
+    edges = label_edges(codes, offsets)
+    return edges, weights[edges]  # that of a missing edge is never read
+
+
+def incidence_graph(codes: da.Array, book: LabelBook, weights: NDArray[np.float64] | None = None) -> BipartiteGraph:
     """Bipartite graph of rows and base clusters, eq. (17) to (19) of uspec_usenc_2019.
 
     Parameters
     ----------
     codes : dask array (n, m) int
     book : LabelBook
+    weights : (c,) float64, optional
+        Of the edges to each base cluster, instead of 1.
     """
-    return BipartiteGraph(codes, partial(incidence_edges, offsets=book.offsets), book.n_base_clusters)
+    edges_of: EdgesOf = partial(incidence_edges, offsets=book.offsets)
+    if weights is not None:
+        edges_of = partial(weighted_edges, offsets=book.offsets, weights=weights.astype(np.float32))
+    return BipartiteGraph(codes, edges_of, book.n_base_clusters)
 
 
 def row_weights(codes: da.Array, book: LabelBook, unit: float = 1.0) -> da.Array:

@@ -26,6 +26,7 @@ from .projected_starts import find_projected_start
 from .projection import ProjectedRows, integers_of
 from .weighted_kmeans import (
     IncidenceCenters,
+    Means,
     exchange_sample,
     lloyd_incidence,
     lloyd_sample,
@@ -33,7 +34,7 @@ from .weighted_kmeans import (
     start_rows,
 )
 
-__all__ = ["SECPasses", "SECStarts", "mean_weight"]
+__all__ = ["EXCHANGED", "START_TOL", "SECPasses", "SECStarts", "mean_weight", "start_size"]
 
 #: Partitions of the bipartite cut among the starts.
 CUT_STARTS = 5
@@ -158,8 +159,13 @@ class SECPasses(Stage):
 
     def _find(self, coded: Coded, starts: NDArray[np.float64]) -> dict[str, Any]:
         options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "n_clusters": self.n_clusters}
+        options["means"] = self._means(coded.book)
         found = lloyd_incidence(coded.codes, coded.book, starts, **options)
         return {"centers": found.centers, "history": found.history, "n_iter": len(found.history)}
+
+    def _means(self, book: LabelBook) -> Means:
+        """The kind of k-means."""
+        return Means(book)
 
     def _find_projected(
         self, run: Run, coded: Coded, starts: NDArray[np.float64], matrix: NDArray[np.float32]

@@ -32,7 +32,9 @@ from ..runtime.threads import one_blas_thread
 from .incidence import LabelBook
 
 __all__ = [
+    "LEAST_SHARE",
     "IncidenceCenters",
+    "Means",
     "NearestCenter",
     "centers_of",
     "exchange_sample",
@@ -147,6 +149,30 @@ class NearestCenter:
         return found["constant"] - 2.0 * inner + outer
 
 
+@dataclass(frozen=True)
+class Means:
+    """What Lloyd's iteration asks of a kind of k-means on the rows of the incidence matrix; here of `NearestCenter`'s.
+
+    Attributes
+    ----------
+    book : LabelBook
+    """
+
+    book: LabelBook
+
+    def nearest(self, centers: NDArray[np.float64]) -> Any:
+        """Block of codes -> nearest of these centres (k, c), with the methods of `NearestCenter`."""
+        return NearestCenter(self.book, centers)
+
+    def centers(self, counts: NDArray[np.int64], masses: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Centres (k, c) from the sums of a pass."""
+        return centers_of(counts, masses, self.book)
+
+    def of_partition(self, codes: NDArray[Any], labels: NDArray[np.int32], n_clusters: int) -> NDArray[np.float64]:
+        """Centres (k, c) of a partition in memory."""
+        return partition_centers(codes, self.book, labels, n_clusters)
+
+
 def centers_of(counts: NDArray[np.int64], masses: NDArray[np.float64], book: LabelBook) -> NDArray[np.float64]:
     """Centres (k, c) of a partition: m_kj = n_kj / w_k, w_k over the rows that the base clustering labels; Theorem 5.
 
@@ -189,7 +215,13 @@ def partition_objective(codes: NDArray[Any], book: LabelBook, labels: NDArray[np
 
 
 def lloyd_sample(
-    codes: NDArray[Any], book: LabelBook, centers: NDArray[np.float64], *, max_iter: int, tol: float = 0.0
+    codes: NDArray[Any],
+    book: LabelBook,
+    centers: NDArray[np.float64],
+    *,
+    max_iter: int,
+    tol: float = 0.0,
+    means: Means | None = None,
 ) -> IncidenceCenters:
     """Lloyd's iteration on rows in memory, until nothing changes or a pass gains a share of no more than `tol`."""
     with one_blas_thread():
@@ -202,7 +234,7 @@ def lloyd_sample(
         def farthest(nearest: NearestCenter, n_wanted: int) -> NDArray[Any]:
             return join_farthest([nearest.farthest(codes, n_wanted)], n_wanted)
 
-        return _lloyd(one_pass, farthest, book, centers, len(centers), max_iter, tol)
+        return _lloyd(one_pass, farthest, means or Means(book), centers, len(centers), max_iter, tol)
 
 
 def exchange_sample(
@@ -224,7 +256,14 @@ def exchange_sample(
 
 
 def lloyd_incidence(
-    codes: da.Array, book: LabelBook, centers: NDArray[np.float64], *, max_iter: int, tol: float, n_clusters: int = 0
+    codes: da.Array,
+    book: LabelBook,
+    centers: NDArray[np.float64],
+    *,
+    max_iter: int,
+    tol: float,
+    n_clusters: int = 0,
+    means: Means | None = None,
 ) -> IncidenceCenters:
     """Lloyd's iteration over all rows, one pass each; sec_2015, Theorems 1, 5 and 6.
 
@@ -240,6 +279,8 @@ def lloyd_incidence(
         Stop when a pass lowers the objective by no more than this share of it.
     n_clusters : int
         Clusters wanted; those that `centers` lacks begin empty.
+    means : Means, optional
+        Another kind of k-means.
 
     Returns
     -------
@@ -262,13 +303,13 @@ def lloyd_incidence(
         task = partial(_farthest_block, nearest=nearest, n_wanted=n_wanted)
         return join_farthest(compute(map_to_objects(task, codes, name="dc-farthest"))[0], n_wanted)
 
-    return _lloyd(one_pass, farthest, book, centers, max(n_clusters, len(centers)), max_iter, tol)
+    return _lloyd(one_pass, farthest, means or Means(book), centers, max(n_clusters, len(centers)), max_iter, tol)
 
 
 def _lloyd(
     one_pass: Callable[[NearestCenter], dict[str, Any]],
     farthest: Callable[[NearestCenter, int], NDArray[Any]],
-    book: LabelBook,
+    means: Means,
     centers: NDArray[np.float64],
     n_clusters: int,
     max_iter: int,
@@ -278,7 +319,7 @@ def _lloyd(
     previous = None
     refilled = np.inf  # the objective when empty clusters were moved last; -inf when none can be moved any more
     while True:
-        nearest = NearestCenter(book, centers)
+        nearest = means.nearest(centers)
         found = one_pass(nearest)
         history.append(nearest.objective(found))
         k = len(centers)
@@ -286,11 +327,11 @@ def _lloyd(
         with_rows = found["first"][:k] >= 0
         n_empty = n_clusters - int(with_rows.sum())
         if n_empty and history[-1] < refilled and len(history) < max_iter + n_clusters:
-            kept = centers_of(counts, masses, book)[with_rows]
-            rows = farthest(NearestCenter(book, kept), n_empty)
+            kept = means.centers(counts, masses)[with_rows]
+            rows = farthest(means.nearest(kept), n_empty)
             if len(rows):
                 refilled, previous = history[-1], None
-                places = partition_centers(rows, book, np.arange(len(rows), dtype=np.int32), len(rows))
+                places = means.of_partition(rows, np.arange(len(rows), dtype=np.int32), len(rows))
                 centers = np.concatenate([kept, places])
                 continue
             refilled = -np.inf
@@ -304,7 +345,7 @@ def _lloyd(
             order = taken[np.argsort(found["first"][taken], kind="stable")]
             return IncidenceCenters(centers[order], history[-1], np.array(history))
         previous = counts, masses
-        centers = np.where(with_rows[:, None], centers_of(counts, masses, book), centers)
+        centers = np.where(with_rows[:, None], means.centers(counts, masses), centers)
 
 
 def _farthest_block(block: NDArray[Any], number: int, nearest: NearestCenter, n_wanted: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .consensus import ISEC, SEC, BipartiteCut, Consensus
+from .consensus import ECPCS, ISEC, KCC, SEC, BipartiteCut, Consensus
 from .cspml import CSPML, FastCSPML
 from .ensembles import USENC, Ensemble
 from .fastcsc import FastCSC
@@ -11,6 +11,8 @@ from .uspec import USPEC
 
 __all__ = [
     "CSPML",
+    "ECPCS",
+    "KCC",
     "ISEC",
     "SEC",
     "USENC",

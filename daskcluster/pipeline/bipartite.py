@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..runtime.execution import compute, map_rows
 
-__all__ = ["BipartiteGraph", "linked_rows", "n_neighbors_of", "pack_edges", "unpack_edges"]
+__all__ = ["BipartiteGraph", "EdgesOf", "linked_rows", "n_neighbors_of", "pack_edges", "unpack_edges"]
 
 #: Block of held edges -> (indices (n, K) int32, weights (n, K) float32).
 EdgesOf = Callable[[NDArray[Any]], tuple[NDArray[np.int32], NDArray[np.float32]]]

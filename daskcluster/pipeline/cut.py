@@ -19,7 +19,17 @@ from .bipartite import BipartiteGraph, EdgesOf
 from .lift import LiftedRows, LinkedRows, embed_block
 from .parts import LEAST_LINK, joining_edges, parts_of, without_specks
 
-__all__ = ["Cut", "TransferCut", "cut_small_graph", "lift_embedding", "small_affinity", "transfer_cut"]
+__all__ = [
+    "Cut",
+    "TransferCut",
+    "add_packed",
+    "cut_small_graph",
+    "lift_embedding",
+    "pack_matrix",
+    "small_affinity",
+    "sum_packed",
+    "transfer_cut",
+]
 
 #: Components whose eigenvalue 1 - lambda of the small graph is below this carry nothing but rounding.
 LEAST_EIGENVALUE = 1e-12
@@ -86,21 +96,22 @@ def _small_graph_block(block: NDArray[Any], edges_of: EdgesOf, n_right: int) -> 
     small = np.zeros((n_right, n_right))
     for tile in tiles(len(block)):
         small_graph(*edges_of(block[tile]), small)
-    return _packed(small)
+    return pack_matrix(small)
 
 
-def _add_small_graphs(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    return _packed(_unpacked(parts))
+def add_packed(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Add packed matrices, in block order: the combining step of `reduce_blocks` for them."""
+    return pack_matrix(sum_packed(parts))
 
 
-def _packed(small: NDArray[np.float64]) -> dict[str, Any]:
-    """The entries of a small graph that are not 0: most are, and many partial results wait for each other."""
+def pack_matrix(small: NDArray[np.float64]) -> dict[str, Any]:
+    """The entries of a small matrix that are not 0: most are, and many partial results wait for each other."""
     places = np.flatnonzero(small)
     return {"n_right": len(small), "places": places, "values": small.ravel()[places]}
 
 
-def _unpacked(parts: list[dict[str, Any]]) -> NDArray[np.float64]:
-    """Sum of packed small graphs, in their order."""
+def sum_packed(parts: list[dict[str, Any]]) -> NDArray[np.float64]:
+    """Sum of packed matrices (p, p), in their order."""
     n_right = parts[0]["n_right"]
     total = np.zeros(n_right * n_right)
     for part in parts:
@@ -143,7 +154,7 @@ def transfer_cut(graph: BipartiteGraph, n_components: int) -> TransferCut:
 def small_affinity(graph: BipartiteGraph) -> da.Array:
     """The upper triangle of E_R = B^T D_X^-1 B, lazy: 0-d, packed, for `cut_small_graph`."""
     task = partial(_small_graph_block, edges_of=graph.edges_of, n_right=graph.n_right)
-    return reduce_blocks(task, _add_small_graphs, graph.held, name="dc-affinities")
+    return reduce_blocks(task, add_packed, graph.held, name="dc-affinities")
 
 
 def cut_small_graph(
@@ -157,7 +168,7 @@ def cut_small_graph(
     `n_clusters` are those of which the graph has too many parts, if not as many as `n_components`.
     """
     n_clusters = n_components if n_clusters is None else n_clusters
-    small = _unpacked([packed])
+    small = sum_packed([packed])
     small += np.triu(small, 1).T
     degrees = small.sum(axis=1)
     linked = np.flatnonzero(degrees > 0)

@@ -99,6 +99,7 @@ ENSEMBLE = [*FIT, "--algorithm", "ensemble"]
         ([*FIT, "--base", "kmeans"], "--base does not apply"),
         ([*FIT, "--consensus-components", 9], "does not apply to --algorithm"),
         ([*ENSEMBLE, "--consensus-components", 9], "--consensus-components does not apply to --consensus cut"),
+        ([*ENSEMBLE, "--consensus", "sec", "--consensus-weights", "local"], "does not apply to --consensus sec"),
         ([*ENSEMBLE, "--consensus", "sec", "--consensus-representatives", 9], "does not apply to --consensus sec"),
         ([*FIT, "--algorithm", "usenc", "--k-range", 5, 2], "--k-range"),
     ],

@@ -12,7 +12,16 @@ from tests.cli.calls import as_json, fail, shown
 
 @pytest.mark.parametrize(
     "options",
-    [[], ["--method", "sec"], ["--method", "sec", "--components", 20], ["--method", "isec", "--representatives", 100]],
+    [
+        [],
+        ["--weights", "local"],
+        ["--method", "sec"],
+        ["--method", "ecpcs"],
+        ["--method", "kcc"],
+        ["--method", "kcc", "--utility", "cosine"],
+        ["--method", "sec", "--components", 20],
+        ["--method", "isec", "--representatives", 100],
+    ],
     ids=str,
 )
 def test_consensus(blobs, options):
@@ -45,6 +54,8 @@ def test_rows_without_label_are_told(blobs):
     ("arguments", "match"),
     [
         (["base.zarr", "--components", 5], "--components does not apply to --method cut"),
+        (["base.zarr", "--utility", "entropy"], "--utility does not apply to --method cut"),
+        (["base.zarr", "--method", "sec", "--weights", "local"], "--weights does not apply to --method sec"),
         (["base.zarr", "--method", "sec", "--representatives", 5], "--representatives does not apply to --method sec"),
         (["X.zarr"], "whole numbers"),
         (["none.zarr"], "none.zarr"),

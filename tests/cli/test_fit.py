@@ -95,6 +95,8 @@ def test_plan_computes_nothing(stores, monkeypatch):
     [
         ["--algorithm", "usenc", "--base-clusterings", 4, "--representatives", 50, "--k-range", 4, 8],
         ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "sec", "--base-clusterings", 4],
+        ["--algorithm", "ensemble", "--base", "kmeans", "--consensus-weights", "local", "--base-clusterings", 4],
+        ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "kcc", "--consensus-utility", "cosine"],
         ["--algorithm", "ensemble", "--sample-rate", 0.5, "--base", "kmeans", "--predict-unsampled"],
         ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "sec", "--consensus-components", 40],
         ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "isec", "--consensus-representatives", 99],

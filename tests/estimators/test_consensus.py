@@ -16,7 +16,7 @@ from sklearn.metrics import adjusted_rand_score as ari
 import daskcluster as dc
 import daskcluster.ensemble.sec as sec_module
 from tests.estimators.cases import CASES
-from tests.reference import ensemble, isec, sec
+from tests.reference import ecpcs, ensemble, isec, kcc, sec
 
 BLOCK_ROWS = 32
 #: The consensus functions of the list, and a variant.
@@ -85,6 +85,39 @@ def test_agreement_by_hand():
     model = dc.SEC(2, random_state=0).fit(base)
     assert model.labels_.tolist() == [0, 0, 1, 1, 1]
     assert model.agreement_ == pytest.approx([(2 / 3 + 1) / 2, (2 / 3 + 1) / 2, (1 / 3 + 1) / 2, 1, 1])
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("theta", [0.2, 1.0])
+def test_local_weights_agree_with_the_slow_version(missing, theta):
+    labels, _ = draw(2, n_rows=120, n_columns=5, noise=0.4, missing=missing)
+    labels[:, 4] = np.random.default_rng(0).integers(6, size=120)  # a base clustering of noise
+    model = dc.BipartiteCut(3, weights="local", theta=theta, random_state=0).fit(labels)
+    expected = ensemble.local_cut(labels, theta, 3)
+    rows = model.transform(labels)
+    assert rows @ rows.T == pytest.approx(expected @ expected.T, abs=1e-5)
+
+
+def test_local_weights_outvote_base_clusterings_of_noise():
+    """Three of truth, with a tenth of noise, against twelve of nothing but noise."""
+    rng = np.random.default_rng(0)
+    good, truth = draw(5, n_rows=600, n_columns=3, noise=0.1)
+    labels = np.concatenate([good, rng.integers(6, size=(600, 12))], axis=1)
+    plain, local = (
+        ari(truth, dc.BipartiteCut(3, weights=weights, random_state=0).fit_predict(labels))
+        for weights in ("none", "local")
+    )
+    assert local > max(0.9, plain)
+
+
+def test_weights_of_the_cut_go_where_they_act():
+    labels, _ = draw(6, missing=0.1)
+    plain = fit(dc.BipartiteCut(3, random_state=0), labels)
+    other = fit(dc.BipartiteCut(3, theta=7.0, random_state=0), labels)
+    np.testing.assert_array_equal(plain.transform(labels), other.transform(labels))
+    assert [stage.name for stage in plain.plan(labels).stages][1] == "transfer cut"
+    local = dc.BipartiteCut(3, weights="local", random_state=0)
+    assert [stage.name for stage in local.plan(labels).stages][1] == "local weights"
 
 
 def test_sec_is_at_least_as_good_as_k_means_on_the_dense_matrix():
@@ -190,6 +223,58 @@ def test_secrp_keeps_its_projected_rows(tmp_path, monkeypatch, n_columns, dtype)
     continued = dc.SEC(4, **again, random_state=0).fit(labels)
     assert np.array_equal(continued.labels_, plain.labels_)
     assert np.array_equal(continued.cluster_centers_, plain.cluster_centers_)
+
+
+UTILITIES = pytest.mark.parametrize("utility", ["categorical", "entropy", "cosine", "lp"])
+
+
+@UTILITIES
+def test_kcc_says_its_objective_and_distances(utility):
+    labels, _ = draw(3, noise=0.5, missing=0.3)
+    labels[(labels < 0).all(axis=1), 0] = 0
+    model = dc.KCC(4, utility=utility, p=3.0, random_state=0).fit(labels)
+    assert model.objective_ == pytest.approx(kcc.objective(labels, model.labels_, utility, 3.0), rel=1e-9)
+    assert model.objective_ <= model.history_[-1] * (1 + 1e-9)
+    assert model.cluster_centers_ == pytest.approx(kcc.shares(labels, model.labels_, 4))
+    expected = kcc.distances(labels, model.cluster_centers_, utility, 3.0)
+    near = np.isfinite(expected)
+    assert model.transform(labels)[near] == pytest.approx(expected[near], abs=1e-4)
+    assert expected[np.arange(200), model.labels_] == pytest.approx(expected.min(axis=1), abs=1e-4)
+
+
+def test_kcc_by_the_categorical_utility_is_k_means_on_the_dense_matrix():
+    for seed in range(3):
+        labels, _ = draw(seed, n_rows=150, n_columns=6, noise=0.7)
+        model = dc.KCC(5, utility="categorical", n_init=60, random_state=seed).fit(labels)
+        best = KMeans(5, n_init=10, random_state=seed).fit(sec.incidence(labels)).inertia_
+        assert model.objective_ <= best * 1.01
+
+
+def test_kcc_finds_the_best_of_all_partitions_in_two():
+    labels, _ = draw(5, n_rows=9, n_columns=5, noise=0.5)
+    for utility in ("categorical", "entropy", "cosine", "lp"):
+        every = (np.array([0, *(number >> bit & 1 for bit in range(8))]) for number in range(1, 2**8))
+        best = min(kcc.objective(labels, partition, utility, 5.0) for partition in every)
+        assert dc.KCC(2, utility=utility, random_state=0).fit(labels).objective_ == pytest.approx(best)
+
+
+def test_ecpcs_votes_as_the_slow_version():
+    labels, _ = draw(4, noise=0.5, missing=0.2)
+    labels[(labels < 0).all(axis=1), 0] = 0
+    model = fit(dc.ECPCS(3, random_state=0), labels)
+    expected = ecpcs.shares(labels, model.meta_clusters_)
+    assert model.transform(labels) == pytest.approx(expected)
+    chosen = np.take_along_axis(expected, model.labels_[:, None], axis=1)[:, 0]
+    assert chosen == pytest.approx(expected.max(axis=1))
+
+
+def test_ecpcs_leaves_out_meta_clusters_that_win_no_row():
+    labels = np.repeat(np.arange(60)[:, None] // 20, 4, axis=1)
+    model = fit(dc.ECPCS(7, random_state=0), labels)
+    assert model.n_clusters_ == 3
+    assert set(model.meta_clusters_) == {-1, 0, 1, 2}
+    np.testing.assert_array_equal(model.labels_, labels[:, 0])
+    assert model.transform(labels).shape == (60, 3)
 
 
 @pytest.mark.parametrize("partition", ["H", "Z"])
@@ -303,6 +388,10 @@ def test_what_is_refused(make):
         (dc.SEC(2, tol=-1), ValueError, "tol"),
         (dc.SEC(2).set_params(n_init=1.5), TypeError, "n_init"),
         (dc.BipartiteCut(2, max_iter=0), ValueError, "max_iter"),
+        (dc.BipartiteCut(2, weights="global"), ValueError, "weights must be one of 'none', 'local', got 'global'"),
+        (dc.BipartiteCut(2, theta=0), ValueError, "theta must be above 0, got 0"),
+        (dc.BipartiteCut(2, theta=-1), ValueError, "theta"),
+        (dc.BipartiteCut(2).set_params(theta="x"), TypeError, "theta"),
         (dc.ISEC(2, partition="Q"), ValueError, "partition"),
         (dc.ISEC(5, n_representatives=4), ValueError, "n_representatives"),
         (dc.ISEC(2, lambda_1=-0.1), ValueError, "lambda_1"),
@@ -326,6 +415,10 @@ def test_too_large_problems_are_refused(monkeypatch):
     labels = np.arange(800)[:, None] // 2 * np.array([[1, 1]])
     with pytest.raises(MemoryError, match="bipartite cut of 800 base clusters"):
         dc.BipartiteCut(3).fit(labels)
+    with pytest.raises(MemoryError, match="local weights of 800 base clusters"):
+        dc.BipartiteCut(3, weights="local").fit(labels)
+    with pytest.raises(MemoryError, match=r"ECPCS of 800 base clusters needs .* GiB, more than half"):
+        dc.ECPCS(3).fit(labels)
     assert fit(dc.SEC(3, random_state=0, n_init=1), labels).n_clusters_ == 3  # without the cut's start
 
 

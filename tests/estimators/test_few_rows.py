@@ -64,6 +64,9 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "Ensemble": lambda X, y, k: dc.Ensemble(k, n_base_clusterings=4, random_state=0).fit_predict(X),
     "BipartiteCut": lambda X, y, k: dc.BipartiteCut(k, random_state=0).fit_predict(partitions(X, k)),
     "SEC": lambda X, y, k: dc.SEC(k, random_state=0).fit_predict(partitions(X, k)),
+    "KCC": lambda X, y, k: dc.KCC(k, random_state=0).fit_predict(partitions(X, k)),
+    "KCC, categorical": lambda X, y, k: dc.KCC(k, utility="categorical", random_state=0).fit_predict(partitions(X, k)),
+    "ECPCS": lambda X, y, k: dc.ECPCS(k, random_state=0).fit_predict(partitions(X, k)),
     "ISEC": lambda X, y, k: dc.ISEC(k, random_state=0).fit_predict(partitions(X, k)),
 }
 #: Those that find rings; to the others they are no clusters, or shapes of a size that they do not resolve.

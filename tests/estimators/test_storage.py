@@ -403,6 +403,11 @@ OTHER_PARAMETERS: dict[str, tuple[Any, Any]] = {
     "predict_unsampled": (True, False),
     "base": (dc.KMeans(max_iter=7), dc.FastCSC(n_representatives=50)),
     "consensus": (dc.BipartiteCut(n_init=7), dc.ISEC(n_representatives=50)),
+    "weights": ("local", "none"),
+    "theta": (0.3, 0.5),
+    "n_steps": (10, 11),
+    "utility": ("entropy", "cosine"),
+    "p": (2.5, 4.0),
     "init": ("random", "k-means++"),
     "n_init": (5, 6),
     "max_iter": (99, 98),
@@ -422,6 +427,15 @@ def test_other_parameters_are_refused(case, finished):
         other = next(other for other in OTHER_PARAMETERS[parameter] if repr(other) != repr(value))
         words = r"other seed \(0 there and 2 here\)" if parameter == "random_state" else f"{parameter}="
         refuse(lambda: case.fit(storage=store, **{parameter: other}), store, words)  # noqa: B023
+
+
+def test_a_store_from_before_there_were_weights_goes_on(finished):
+    """What `BipartiteCut` kept then had neither parameter in its key."""
+    (case,) = of_ids("BipartiteCut")
+    store = finished.store(case)
+    key = json.loads((store / "daskcluster.json").read_text())
+    assert not {"weights", "theta"} & key["parameters"].keys()
+    np.testing.assert_array_equal(case.fit(storage=store).labels_, reference(case).labels_)
 
 
 def test_another_method_is_refused(finished):

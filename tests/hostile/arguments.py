@@ -32,6 +32,8 @@ FITS: dict[str, Any] = {
     "CSPML": lambda **given: dc.CSPML(**{"n_clusters": 3} | given).fit(B, KNOWN),
     "FastCSPML": lambda **given: dc.FastCSPML(**{"n_clusters": 3} | given).fit(B, KNOWN),
     "SEC": lambda **given: dc.SEC(**{"n_clusters": 3} | given).fit(np.stack([TRUTH] * 3, axis=1)),
+    "KCC": lambda **given: dc.KCC(**{"n_clusters": 3} | given).fit(np.stack([TRUTH] * 3, axis=1)),
+    "ECPCS": lambda **given: dc.ECPCS(**{"n_clusters": 3} | given).fit(np.stack([TRUTH] * 3, axis=1)),
     "ISEC": lambda **given: dc.ISEC(**{"n_clusters": 3} | given).fit(np.stack([TRUTH] * 3, axis=1)),
 }
 
@@ -119,6 +121,12 @@ CASES: list[Case] = [
     parameter("FastCSC", "n_representatives", 2, V, "n_representatives must be at least n_clusters, got"),
     parameter("USENC", "n_representatives", 2, V, "n_representatives must be at least n_clusters, got"),
     parameter("SEC", "n_components", 0, V, "n_components must be an integer >= 1"),
+    parameter("KCC", "utility", "mutual", V, "utility must be one of 'entropy', 'categorical', 'cosine', 'lp', got"),
+    parameter("KCC", "p", 1, V, "p must be above 1, got 1$"),
+    parameter("KCC", "p", "x", T, "p must be a number >= 1"),
+    parameter("KCC", "tol", -1, V, "tol must be a number >= 0"),
+    parameter("ECPCS", "n_steps", 0, V, "n_steps must be an integer >= 1, got 0$"),
+    parameter("ECPCS", "n_steps", 2.5, T, "n_steps must be an integer"),
     parameter(
         "ISEC", "n_representatives", 1, V, "n_representatives must be at least n_clusters, got n_representatives=1"
     ),

@@ -24,3 +24,36 @@ def agreement(labels, consensus):
         if shares and consensus[x] >= 0:
             out[x] = np.mean(shares)
     return out
+
+
+def members(labels):
+    """Base clustering, label and rows of each base cluster, in the order of the columns of `bipartite`."""
+    out = []
+    for column in range(labels.shape[1]):
+        for value in sorted({int(value) for value in labels[:, column] if value >= 0}):
+            out.append((column, value, np.flatnonzero(labels[:, column] == value)))
+    return out
+
+
+def entropies(labels):
+    """Entropy of each base cluster in each base clustering that labels any of its rows, their mean; LWGP."""
+    out = []
+    for _, _, rows in members(labels):
+        found = []
+        for column in range(labels.shape[1]):
+            seen = [int(value) for value in labels[rows, column] if value >= 0]
+            if seen:
+                shares = [seen.count(value) / len(seen) for value in set(seen)]
+                found.append(-sum(share * np.log2(share) for share in shares))
+        out.append(np.mean(found))
+    return np.array(out)
+
+
+def local_cut(labels, theta, n_clusters):
+    """LWGP's embedding of the rows by a dense eigenproblem, rows at unit length (n, k)."""
+    B = bipartite(labels) * np.exp(-entropies(labels) / theta)
+    small = B.T @ (B / B.sum(axis=1, keepdims=True))
+    roots = np.sqrt(small.sum(axis=1))
+    values, vectors = (part[..., -n_clusters:] for part in np.linalg.eigh(small / roots[:, None] / roots))
+    lifted = B @ (vectors / roots[:, None] / np.sqrt(values))
+    return lifted / np.linalg.norm(lifted, axis=1, keepdims=True)

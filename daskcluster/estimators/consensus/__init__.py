@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from .base import Consensus
 from .bipartite_cut import BipartiteCut
+from .ecpcs import ECPCS
 from .isec import ISEC
+from .kcc import KCC
 from .sec import SEC
 
-__all__ = ["ISEC", "SEC", "BipartiteCut", "Consensus"]
+__all__ = ["KCC", "ECPCS", "ISEC", "SEC", "BipartiteCut", "Consensus"]

@@ -30,9 +30,9 @@ class Ensemble(EnsembleBase):
         gets the rows in memory. None means `USPEC`. Its ``n_clusters``, ``random_state``, ``missing``, ``storage`` and
         ``verbose``, where it has them, are the ensemble's.
     consensus : estimator, optional
-        `BipartiteCut` (None), `SEC` or `ISEC`; an `ISEC` without `n_representatives` leaves the ensemble without
-        `predict` and `transform`. Its ``n_clusters``, ``random_state``, ``storage`` and ``verbose`` are
-        the ensemble's.
+        `BipartiteCut` (None), `SEC`, `KCC`, `ECPCS` or `ISEC`; an `ISEC` without `n_representatives` leaves the
+        ensemble without `predict` and `transform`. Its ``n_clusters``, ``random_state``, ``storage`` and ``verbose``
+        are the ensemble's.
     n_base_clusterings : int
         m.
     k_range : pair of int, optional
@@ -174,7 +174,9 @@ class Ensemble(EnsembleBase):
             if self.predict_unsampled and not hasattr(self.base, "predict"):
                 raise ValueError(f"predict_unsampled must be False for a base without predict, got {self.base!r}")
         if self.consensus is not None and not isinstance(self.consensus, Consensus):
-            raise TypeError(f"consensus must be a BipartiteCut, SEC or ISEC, or None, got {self.consensus!r}")
+            raise TypeError(
+                f"consensus must be a BipartiteCut, SEC or another consensus, or None, got {self.consensus!r}"
+            )
         super()._check_parameters()
 
     def _product_parameters(self) -> dict[str, Any]:
