@@ -162,10 +162,22 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "BipartiteCut": consensus(dc.BipartiteCut),
     "SEC": consensus(dc.SEC),
     "SECRP": consensus(lambda k: dc.SEC(k, n_components=40)),
+    "KCC": consensus(dc.KCC),
+    "ECPCS": consensus(dc.ECPCS),
     "ISEC": consensus(dc.ISEC),
 }
 #: What these find are blobs; the other shapes are not for them at any number of rows.
-BLOBS_ONLY = ("KMeans", "BipartiteCut", "SEC", "SECRP", "ISEC", "Ensemble KMeans", "Ensemble KMeans SEC")
+BLOBS_ONLY = (
+    "KMeans",
+    "BipartiteCut",
+    "SEC",
+    "SECRP",
+    "KCC",
+    "ECPCS",
+    "ISEC",
+    "Ensemble KMeans",
+    "Ensemble KMeans SEC",
+)
 #: Gaussian affinities of a width in the units of the rows: shapes of length 1 are points to it.
 WIDTH_ONE = ("CSPML", "CSPML labels", "FastCSPML", "FastCSPML labels")
 #: O(n**3) in every round.

@@ -280,11 +280,11 @@ def test_parts_of_the_small_graph_are_added_in_any_tree():
     weights = np.tile(np.array([1, 1, 2], np.float32), (N_ROWS, 1))
     packed = pack_edges(indices, weights)
     parts = [cut_module._small_graph_block(part, unpack_edges, 12) for part in np.split(packed, [10, 11, 60])]
-    whole = cut_module._unpacked([cut_module._small_graph_block(packed, unpack_edges, 12)])
-    left = cut_module._add_small_graphs([cut_module._add_small_graphs(parts[:3]), parts[3]])
-    right = cut_module._add_small_graphs([parts[0], cut_module._add_small_graphs(parts[1:])])
-    assert np.array_equal(cut_module._unpacked([left]), whole)
-    assert np.array_equal(cut_module._unpacked([right]), whole)
+    whole = cut_module.sum_packed([cut_module._small_graph_block(packed, unpack_edges, 12)])
+    left = cut_module.add_packed([cut_module.add_packed(parts[:3]), parts[3]])
+    right = cut_module.add_packed([parts[0], cut_module.add_packed(parts[1:])])
+    assert np.array_equal(cut_module.sum_packed([left]), whole)
+    assert np.array_equal(cut_module.sum_packed([right]), whole)
     assert np.array_equal(
         np.triu(whole + whole.T), np.triu(cut.small_affinity(dense(indices, weights, 12)) * (1 + np.eye(12)))
     )
