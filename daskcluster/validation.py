@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 __all__ = [
+    "POINTS",
     "check_columns",
     "check_dense",
     "check_flag",
@@ -21,7 +22,6 @@ __all__ = [
     "check_kind",
     "check_n_features",
     "check_option",
-    "check_points",
     "check_real",
     "check_seed",
     "check_table",
@@ -80,25 +80,14 @@ def check_seed(name: str, value: Any) -> None:
     check_integer(name, value, 0)
 
 
-#: Parameters that are the most clusters which an estimator can find: each cluster has one of these points at least.
-_POINTS = ("n_representatives", "n_landmarks")
+#: Parameters that are the most clusters which an estimator can tell apart: each has one of these points at least.
+POINTS = ("n_representatives", "n_landmarks")
 
 
 def most_clusters(estimator: Any) -> int | None:
     """The most clusters that an estimator's own parameters allow; None where they set no limit."""
-    given = [getattr(estimator, name, None) for name in _POINTS]
+    given = [getattr(estimator, name, None) for name in POINTS]
     return min((number for number in given if number is not None), default=None)
-
-
-def check_points(estimator: Any) -> None:
-    """Refuse an estimator with fewer representatives or landmarks than clusters; raises ValueError.
-
-    Fewer rows than these are no mistake: the parameters are upper bounds then.
-    """
-    for name in _POINTS:
-        number, k = getattr(estimator, name, None), estimator.n_clusters
-        if number is not None and number < k:
-            raise ValueError(f"{name} must be at least n_clusters, got {name}={number} and n_clusters={k}")
 
 
 def check_kind(name: str, value: Any, wanted: str = "an array (rows, features)") -> None:

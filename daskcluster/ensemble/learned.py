@@ -72,7 +72,7 @@ class LowRank(Stage):
     def check(self) -> None:
         """Refuse fewer representatives than clusters, an unknown partition, and numbers out of range."""
         if self.n_representatives is not None:
-            check_integer("n_representatives", self.n_representatives, 1)
+            check_integer("n_representatives", self.n_representatives, self.n_clusters)
         check_option("partition", self.partition, PARTITIONS)
         check_real("lambda_1", self.lambda_1, 0.0)
         check_real("lambda_2", self.lambda_2, 0.0)

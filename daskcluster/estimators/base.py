@@ -27,7 +27,7 @@ from ..runtime.forecast import Cost, Plan, Sizes, make_plan
 from ..runtime.products import Products
 from ..runtime.stages import Run, Stage
 from ..typing import ArrayInput, PathInput
-from ..validation import check_integer, check_n_features, check_option, check_points, check_seed
+from ..validation import check_integer, check_n_features, check_option, check_seed
 from .frames import give_lazy_frames
 
 __all__ = ["MISSING", "Clusterer", "RowClusterer", "where_it_predicts"]
@@ -106,14 +106,13 @@ class Clusterer(ClusterMixin, BaseEstimator):
         """Refuse bad values of new rows in memory, before any task."""
 
     def _check_size(self, rows: Rows) -> None:
-        """Refuse fewer rows or representatives than clusters; a subclass more rows than it can take."""
+        """Refuse fewer rows than clusters; a subclass more rows than it can take."""
         if self.n_clusters > rows.n_samples:
             hint = f"; X has {rows.n_features} columns, is it transposed?" if _is_flat(rows) else ""
             raise ValueError(
                 f"n_clusters must be at most the number of rows, got n_clusters={self.n_clusters} "
                 f"and n_samples={rows.n_samples}{hint}"
             )
-        check_points(self)
 
     # -- fit and plan --------------------------------------------------------------------------------------------------
 

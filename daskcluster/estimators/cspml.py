@@ -10,7 +10,7 @@ from ..constraints.constraints import Constraints
 from ..constraints.embed import MOST_ROWS, EmbedAll, EmbedSampled
 from ..constraints.given import ScanPresent
 from ..constraints.present import present_rows
-from ..pipeline.discretize import Discretize, assign_labels, warn_fewer
+from ..pipeline.discretize import Discretize, assign_labels, warn_few_points, warn_fewer
 from ..pipeline.outputs import Label
 from ..runtime.forecast import Sizes
 from ..runtime.stages import StageList
@@ -90,6 +90,8 @@ class LayerClusterer(Clusterer):
             self.labels_ = run(s.label, {"labels": lazy})["labels"]
         if self.n_clusters_ < self.n_clusters:
             warn_fewer(self, self.n_clusters_, self.n_clusters)
+        else:
+            warn_few_points(self)
         return self
 
     def fit_predict(self, X: ArrayInput, y: Any = None, *, constraints: Constraints | None = None) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..pipeline.cut import Cut
-from ..pipeline.discretize import Discretize, assign_labels, warn_fewer
+from ..pipeline.discretize import Discretize, assign_labels, warn_few_points, warn_fewer
 from ..pipeline.model import SpectralModel
 from ..pipeline.neighbors import Link
 from ..pipeline.outputs import Label
@@ -110,6 +110,8 @@ class SpectralClusterer(RowClusterer):
             self.labels_ = run(s.label, {"labels": lazy}, self._again(run.rows))["labels"]
         if self.n_clusters_ < self.n_clusters:
             warn_fewer(self, self.n_clusters_, self.n_clusters)
+        else:
+            warn_few_points(self)
         return self
 
     def _take(self, model: SpectralModel) -> Self:

@@ -16,11 +16,11 @@ from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..runtime.threads import one_blas_thread
-from ..validation import check_integer
+from ..validation import POINTS, check_integer, most_clusters
 from .kmeans import center_starts, sample_size
 from .lloyd import Centers, Points, best_of_starts, lloyd_over_blocks, nearest_centers
 
-__all__ = ["DISCRETIZE_TOL", "Discretize", "assign_labels", "discretize", "warn_fewer"]
+__all__ = ["DISCRETIZE_TOL", "Discretize", "assign_labels", "discretize", "warn_few_points", "warn_fewer"]
 
 #: Lloyd passes over all rows stop when the centres move by less, squared and summed, relative to the rows' variance.
 #: The centres come converged from the sample; what is left is less than the sample's own noise.
@@ -137,3 +137,17 @@ def warn_fewer(estimator: Any, n_found: int, n_clusters: int) -> None:
         "there are not enough distinct rows or linked representatives",
         FewerClustersWarning,
     )
+
+
+def warn_few_points(estimator: Any) -> None:
+    """Warn of a fit that found as many clusters as asked for, by fewer representatives or landmarks than these.
+
+    Fewer rows are no mistake: the parameters are upper bounds then.
+    """
+    most, k = most_clusters(estimator), estimator.n_clusters
+    if most is not None and most < k:
+        name = next(name for name in POINTS if getattr(estimator, name, None) == most)
+        warn_user(
+            f"{name} should be at least n_clusters, got {name}={most} and n_clusters={k}: clusters that share their "
+            "points are told apart by chance"
+        )

@@ -453,6 +453,22 @@ def test_fewer_representatives_than_clusters(given, n_representatives):
         fit_and_check(model, given(BLOBS))
 
 
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (dc.USPEC(20, n_representatives=12), "n_representatives=12"),
+        (dc.FastCSC(20, n_representatives=12), "n_representatives=12"),
+        (dc.USENC(20, n_representatives=12, n_base_clusterings=3), "n_representatives=12"),
+    ],
+    ids=str,
+)
+def test_more_clusters_than_representatives_are_said(model, name):
+    with pytest.warns(UserWarning, match=f"{name} and n_clusters=20|clusters, not n_clusters=20") as said:
+        model.set_params(random_state=0).fit(BLOBS)
+    assert len(said) == 1
+    assert (model.n_clusters_ < 20) == ("not n_clusters=20" in str(said[0].message))
+
+
 # -- types, layouts, magnitudes ------------------------------------------------------------------------------
 
 

@@ -66,6 +66,7 @@ def test_the_pinned_signatures():
         "neighbors": "approximate",
         "candidate_factor": 10,
         "neighbor_factor": 10,
+        "affinity": "gaussian",
         "metric": "euclidean",
         "n_init": 3,
         "max_iter": 100,

@@ -116,10 +116,6 @@ CASES: list[Case] = [
     parameter("Ensemble", "predict_unsampled", "x", T, "predict_unsampled must be True or False, got 'x'$"),
     parameter("FastCSC", "alpha", -1, V, "alpha must be a number >= 0"),
     parameter("FastCSPML", "n_landmarks", 0, V, "n_landmarks must be an integer >= 1"),
-    parameter("FastCSPML", "n_landmarks", 2, V, "n_landmarks must be at least n_clusters, got n_landmarks=2"),
-    parameter("USPEC", "n_representatives", 2, V, "n_representatives must be at least n_clusters, got"),
-    parameter("FastCSC", "n_representatives", 2, V, "n_representatives must be at least n_clusters, got"),
-    parameter("USENC", "n_representatives", 2, V, "n_representatives must be at least n_clusters, got"),
     parameter("SEC", "n_components", 0, V, "n_components must be an integer >= 1"),
     parameter("KCC", "utility", "mutual", V, "utility must be one of 'entropy', 'categorical', 'cosine', 'lp', got"),
     parameter("KCC", "p", 1, V, "p must be above 1, got 1$"),
@@ -127,9 +123,6 @@ CASES: list[Case] = [
     parameter("KCC", "tol", -1, V, "tol must be a number >= 0"),
     parameter("ECPCS", "n_steps", 0, V, "n_steps must be an integer >= 1, got 0$"),
     parameter("ECPCS", "n_steps", 2.5, T, "n_steps must be an integer"),
-    parameter(
-        "ISEC", "n_representatives", 1, V, "n_representatives must be at least n_clusters, got n_representatives=1"
-    ),
     refused("KMeans(foo=1)", lambda: dc.KMeans(3, foo=1), T, "unexpected keyword argument 'foo'"),  # type: ignore[call-arg]
     # -- partial labels and constraints
     refused(

@@ -303,11 +303,11 @@ def test_no_finite_row_at_all():
 
 def test_check_finite_block_names_the_row_of_the_whole():
     block = np.zeros((3, 2))
-    check_finite_block(block, 64)
-    check_finite_block(block.astype(int), 64)
+    check_finite_block(block, 64, "")
+    check_finite_block(block.astype(int), 64, "")
     block[1, 1] = np.nan
     with pytest.raises(ValueError, match="X contains NaN at row 65, column 1"):
-        check_finite_block(block, 64)
+        check_finite_block(block, 64, "")
 
 
 def read_counts(X, chunk):

@@ -24,6 +24,7 @@ from ...ensemble.incidence import (
 )
 from ...errors import FewerClustersWarning, warn_user
 from ...io.inputs import Rows, Source, cut_rows
+from ...pipeline.discretize import warn_few_points
 from ...pipeline.outputs import Label
 from ...runtime.execution import map_rows
 from ...runtime.forecast import Sizes
@@ -138,6 +139,8 @@ class Consensus(RowClusterer):
                 "the base clusterings do not tell more apart",
                 FewerClustersWarning,
             )
+        else:
+            warn_few_points(self)
 
     def _sizes(self, sizes: Sizes) -> Sizes:
         return label_sizes(sizes)

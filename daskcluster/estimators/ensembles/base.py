@@ -23,6 +23,7 @@ from ...ensemble.row_sample import RowSample
 from ...ensemble.spectral_members import ScanPool, SpectralMembers, center_rows
 from ...errors import warn_user
 from ...io.inputs import block_rows
+from ...pipeline.discretize import warn_few_points
 from ...pipeline.model import SpectralModel, labels_function
 from ...pipeline.outputs import Label, hand_out, on_client
 from ...pipeline.scan import RowScan, Scan
@@ -188,6 +189,8 @@ class EnsembleBase(RowClusterer):
                 advice = ": raise n_base_clusterings or sample_rate, or set predict_unsampled"
             warn_user(f"{n_without} rows have no label in any base clustering; they get the label -1{advice}")
         self.consensus_._warn()
+        if self.n_clusters_ == self.n_clusters:
+            warn_few_points(self)
 
     def _keep_base_labels(self, labels: da.Array, run: Run) -> Any:
         """`base_labels_`: NumPy; or the held arrays; or, on a cluster without a named store, the models' own labels."""
