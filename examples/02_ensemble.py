@@ -19,8 +19,8 @@ def main() -> None:
     X, y = dc.datasets.make_circles_gaussians(N_ROWS, chunks=100_000, random_state=0)
     X.to_zarr("circles.zarr")
 
-    # Ten U-SPEC clusterings, each with its own representatives and number of clusters, then their bipartite cut. With a
-    # named store a run that is killed goes on at the first base clustering that is not there.
+    # Ten spectral clusterings of four graphs, each with its own number of clusters, then their bipartite cut. With a
+    # named store a run that is killed goes on at the first graph whose clusterings are not there.
     model = dc.USENC(n_clusters=11, n_base_clusterings=10, random_state=0, storage="usenc-run.zarr").fit("circles.zarr")
     print(f"U-SENC: NMI {dc.metrics.normalized_mutual_info(y, model.labels_):.3f}")
     print("clusters of the base clusterings:", *model.base_n_clusters_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from typing import Any
 
@@ -41,6 +42,8 @@ class Main(click.Group):
             except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
                 raise  # click knows what to do
             except KeyboardInterrupt as interrupt:
+                # Reads that zarr has begun end with the program; asyncio would say so of each.
+                logging.getLogger("asyncio").setLevel(logging.CRITICAL)
                 click.echo(_interrupted(interrupt, keeps), err=True)
                 raise click.exceptions.Exit(getattr(interrupt, "exit_code", 130)) from None
             except Exception as error:

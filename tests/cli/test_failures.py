@@ -97,9 +97,16 @@ def temporary(tmp_path) -> tuple[Path, dict[str, str]]:
     return folder, {"DASK_TEMPORARY_DIRECTORY": str(folder), "TMPDIR": str(folder)}
 
 
+#: What ends a command, with threads and with workers; of the latter one by default.
+ENDED = [
+    pytest.param(name, workers, id=f"{name}-{kind}", marks=[pytest.mark.slow] if workers and name != "SIGTERM" else [])
+    for kind, workers in (("threads", []), ("workers", ["--workers", "2"]))
+    for name in ENDINGS
+]
+
+
 @posix
-@WORKERS
-@pytest.mark.parametrize("name", ENDINGS)
+@pytest.mark.parametrize(("name", "workers"), ENDED)
 def test_a_fit_that_was_ended_goes_on(large, tmp_path, temporary, name, workers):
     """With the same command; meanwhile there are finished stages and nothing else, nor any process."""
     folder, settings = temporary

@@ -218,7 +218,9 @@ if __name__ == "__main__":
 
 
 @posix
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+@pytest.mark.parametrize(
+    "name", ["SIGTERM", *(pytest.param(name, marks=pytest.mark.slow) for name in ("SIGHUP", "SIGINT"))]
+)
 def test_a_program_on_a_cluster_of_its_own(scratch, tmp_path, name):
     """A queue's signal to the program ends a fit as an exception does: the program's own blocks close, too."""
     program, store = tmp_path / "program.py", tmp_path / "run"
