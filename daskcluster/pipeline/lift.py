@@ -42,7 +42,11 @@ class LiftedRows:
     def __call__(self, block: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.intp] | None]:
         """Embed a block."""
         indices, weights, rows = self.linked_edges(block)
-        return lift_rows(indices, weights, self.vectors, self.linked, self.n_components), rows
+        return self.lift(indices, weights), rows
+
+    def lift(self, indices: NDArray[np.int32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Embedding of rows with edges."""
+        return np.asarray(lift_rows(indices, weights, self.vectors, self.linked, self.n_components))
 
     def linked_edges(self, block: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.float32], Any]:
         """Right vertices and affinities of the rows with edges, and their numbers, None for all rows."""
@@ -106,9 +110,15 @@ class LiftedLabels:
 
     def _by_products(self, block: NDArray[Any]) -> NDArray[Any]:
         indices, weights, rows = self.points.linked_edges(block)
+        return scatter_rows(self._label(indices, weights), rows, len(block), -1)
+
+    def _label(self, indices: NDArray[np.int32], weights: NDArray[np.float32]) -> NDArray[Any]:
+        """Labels of rows with edges in the clusterings of many centres."""
+        if self._tables is None:
+            self._tables = self._made()
         labels = np.empty((len(indices), len(self._many)), self.dtype)
         label_lifted(indices, weights, self.points.vectors, self.points.linked, *self._tables, labels)
-        return scatter_rows(labels, rows, len(block), -1)
+        return labels
 
     def labels(self, block: NDArray[Any]) -> NDArray[Any]:
         """Labels of every row (n,) in the one clustering."""
@@ -116,9 +126,8 @@ class LiftedLabels:
 
     def assign(self, block: NDArray[Any]) -> tuple[NDArray[np.floating], NDArray[np.intp] | None, NDArray[np.int32]]:
         """Embedding of the rows with edges, their numbers, and their labels in the one clustering."""
-        values, rows = self.points(block)
-        labels = self.labels(block)
-        return values, rows, labels if rows is None else labels[rows]
+        indices, weights, rows = self.points.linked_edges(block)
+        return self.points.lift(indices, weights), rows, self._label(indices, weights)[:, 0].astype(np.int32)
 
     def _made(self) -> tuple[Any, ...]:
         """What `label_lifted` reads beside the edges; and the clusterings of few centres get their own way."""

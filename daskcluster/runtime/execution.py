@@ -27,7 +27,6 @@ __all__ = [
     "map_rows",
     "map_to_objects",
     "persist",
-    "places_in_block",
     "reduce_blocks",
     "runs_in_process",
     "tiles",
@@ -253,15 +252,6 @@ def add_parts(parts: list[dict[str, Any]]) -> dict[str, Any]:
         for key in total.keys() - {"first"}:
             total[key] = total[key] + part[key]
     return total
-
-
-def places_in_block(rows: NDArray[np.int64], number: int, size: int, length: int) -> NDArray[np.int64]:
-    """Places in block `number` of those of some rows that it holds; `rows` are ascending numbers of rows.
-
-    Blocks have `size` rows, this one has `length`.
-    """
-    low, high = np.searchsorted(rows, [number * size, number * size + length])
-    return rows[low:high] - number * size
 
 
 def beside(function: Callable[..., Any], name: str, arguments: Sequence[tuple[Any, ...]], **shared: Any) -> list[Any]:
