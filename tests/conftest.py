@@ -1,5 +1,6 @@
 """Options, profiles and schedulers that every test may use."""
 
+import gc
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -43,7 +44,7 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
 # Examples here compute task graphs: as many as usual with --run-slow only.
-hypothesis.settings.register_profile("fast", hypothesis.settings.get_profile("daskcluster"), max_examples=25)
+hypothesis.settings.register_profile("fast", hypothesis.settings.get_profile("daskcluster"), max_examples=15)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,6 +68,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(skip)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What is collected stays until the end: the garbage collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture(scope="session")

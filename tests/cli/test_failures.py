@@ -17,6 +17,7 @@ import pytest
 
 from daskcluster.io import write_array
 from tests.cli.calls import ROOT, fail, run, start, succeed, wait_for_end_of_group
+from tests.slow import slowly
 
 
 def test_failures_of_a_run_have_code_1_and_show_where_with_debug(stores, monkeypatch):
@@ -69,7 +70,7 @@ def end_when(process: subprocess.Popen[str], ready: Callable[[], Any], name: str
 
 
 @posix
-@pytest.mark.parametrize("name", ENDINGS)
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP", *slowly("SIGTERM")])
 def test_interrupted_run_leaves_nothing(tmp_path, name):
     with start("make", "flower", tmp_path / "x.zarr", "-n", "1G", "--quiet") as process:
         stderr = end_when(process, lambda: os.listdir(tmp_path), name)
@@ -86,9 +87,6 @@ def large(tmp_path_factory) -> Path:
     return folder / "x.zarr"
 
 
-WORKERS = pytest.mark.parametrize("workers", [[], ["--workers", "2"]], ids=["threads", "workers"])
-
-
 @pytest.fixture
 def temporary(tmp_path) -> tuple[Path, dict[str, str]]:
     """An empty folder of temporary files, and the settings that have a command use it."""
@@ -97,9 +95,9 @@ def temporary(tmp_path) -> tuple[Path, dict[str, str]]:
     return folder, {"DASK_TEMPORARY_DIRECTORY": str(folder), "TMPDIR": str(folder)}
 
 
-#: What ends a command, with threads and with workers; of the latter one by default.
+#: What ends a command, with threads and with workers; by default as a queue does; the others in the test above.
 ENDED = [
-    pytest.param(name, workers, id=f"{name}-{kind}", marks=[pytest.mark.slow] if workers and name != "SIGTERM" else [])
+    pytest.param(name, workers, id=f"{name}-{kind}", marks=[] if name == "SIGTERM" else [pytest.mark.slow])
     for kind, workers in (("threads", []), ("workers", ["--workers", "2"]))
     for name in ENDINGS
 ]
@@ -126,7 +124,7 @@ def test_a_fit_that_was_ended_goes_on(large, tmp_path, temporary, name, workers)
 
 
 @posix
-@WORKERS
+@pytest.mark.parametrize("workers", [[], *slowly(["--workers", "2"])], ids=["threads", "workers"])
 def test_scratch_of_a_fit_that_was_ended(large, tmp_path, temporary, workers):
     folder, settings = temporary
     fit = ["fit", large, "-k", "3", "--representatives", "500", "--labels", tmp_path / "l.zarr", "--quiet", *workers]

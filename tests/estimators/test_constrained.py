@@ -7,11 +7,9 @@ import logging
 import pickle
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
-import zarr
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_wine, make_blobs
 from sklearn.metrics import normalized_mutual_info_score as nmi
@@ -122,30 +120,6 @@ def test_alpha_and_sample_rate():
 
 
 # -- FastCSC: one result for any form of the input -----------------------------------------------------------
-
-
-def test_chunks_schedulers_and_kinds_of_input_give_equal_labels(small_blocks, client_inprocess, tmp_path):
-    X, y = rings()
-    known = partial_labels(y, 300)
-    model = dc.FastCSC(3, n_representatives=150, random_state=3)
-    zarr.create_array(tmp_path / "X.zarr", data=X.compute(), chunks=(301, 2))
-    zarr.create_array(tmp_path / "y.zarr", data=known, chunks=(999,))
-    expected = None
-    for scheduler in ("distributed", "threads", "synchronous"):
-        with dask.config.set(scheduler=client_inprocess if scheduler == "distributed" else scheduler):
-            for rows, labels in (
-                (X.compute(), known),
-                (X, da.from_array(known, chunks=77)),
-                (X.rechunk((1234, 1)), np.where(known < 0, np.nan, known)),
-                (tmp_path / "X.zarr", tmp_path / "y.zarr"),
-            ):
-                found = clone(model).fit(rows, labels)
-                assert isinstance(found.labels_, np.ndarray if isinstance(rows, np.ndarray) else da.Array)
-                assert found.labels_.dtype == np.int32
-                if expected is None:
-                    expected = np.asarray(found.labels_)
-                np.testing.assert_array_equal(found.labels_, expected)
-                np.testing.assert_array_equal(found.predict(rows), expected)
 
 
 def test_labels_and_their_pairs_agree(small_blocks):
@@ -475,28 +449,6 @@ def test_layers_with_all_columns_agree():
     np.testing.assert_allclose(fast.eigenvalues_, exact.eigenvalues_, rtol=1e-6)
     np.testing.assert_array_equal(fast.labels_, exact.labels_)
     np.testing.assert_array_equal(fast.landmarks_, X)
-
-
-def test_layers_give_equal_labels_for_any_form_of_the_input(make, small_blocks, client_inprocess, tmp_path):
-    X, y = rings(900, 200)
-    known = partial_labels(y, 200)
-    X = 3 * X
-    zarr.create_array(tmp_path / "X.zarr", data=X.compute(), chunks=(301, 2))
-    expected = None
-    for scheduler in ("distributed", "threads"):
-        with dask.config.set(scheduler=client_inprocess if scheduler == "distributed" else scheduler):
-            for rows, labels in (
-                (X.compute(), known),
-                (X, da.from_array(known, chunks=77)),
-                (X.rechunk((1234, 1)), np.where(known < 0, np.nan, known)),
-                (tmp_path / "X.zarr", known),
-            ):
-                found = make().fit(rows, labels)
-                assert isinstance(found.labels_, np.ndarray if isinstance(rows, np.ndarray) else da.Array)
-                assert found.labels_.dtype == np.int32
-                expected = np.asarray(found.labels_) if expected is None else expected
-                np.testing.assert_array_equal(found.labels_, expected)
-    assert expected[0] == 0
 
 
 def test_layers_of_labels_and_of_their_pairs(make):

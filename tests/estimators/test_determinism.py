@@ -23,6 +23,8 @@ pytestmark = pytest.mark.usefixtures("small_blocks")
 
 #: Some with every kind of stage, where a run costs more than its work, and only the rows' way counts.
 FEW = of_ids("KMeans-parallel", "USPEC", "USPEC-options", "Ensemble-FastCSC-SEC", "ISEC", "FastCSC-pairs", "CSPML")
+#: And some whose products travel in other ways: many graphs at once, sampled members.
+TRAVELLING = FEW + of_ids("USENC", "Ensemble-KMeans-ISEC")
 
 
 # -- chunks ----------------------------------------------------------------------------------------------------------
@@ -108,12 +110,12 @@ def test_local_processes(case, pool):
         assert_equal_fits(case.fit_chunked(), reference(case))
 
 
-@every(CLASSES)
+@every(FEW)
 def test_distributed_in_this_process(case, client_inprocess):
     assert_equal_fits(case.fit_chunked(), reference(case))
 
 
-@every(FEW)
+@every(TRAVELLING)
 def test_two_worker_processes(case, cluster_processes, tmp_path):
     assert all(address.startswith("tcp://") for address in cluster_processes.nthreads())
     zarr.create_array(str(tmp_path / "X.zarr"), data=case.X, chunks=(70, case.X.shape[1]))
@@ -123,7 +125,7 @@ def test_two_worker_processes(case, cluster_processes, tmp_path):
         np.testing.assert_array_equal(model.predict(case.X), reference(case).labels_)
 
 
-@every(of_ids("USPEC", "Ensemble-FastCSC-SEC"))
+@every(of_ids("Ensemble-FastCSC-SEC"))
 def test_two_worker_processes_and_a_named_store(case, cluster_processes, tmp_path):
     assert_equal_fits(case.fit_chunked(storage=tmp_path / "run"), reference(case))
     assert_equal_fits(case.fit_chunked(storage=tmp_path / "run"), reference(case))
@@ -136,10 +138,10 @@ def outliving(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
     folder = str(tmp_path_factory.mktemp("client"))
     with blocks_of(64), Client(processes=False, dashboard_address="127.0.0.1:0", local_directory=folder):
-        return {case.id: case.fit_chunked() for case in FEW}
+        return {case.id: case.fit_chunked() for case in TRAVELLING}
 
 
-@every(FEW)
+@every(TRAVELLING)
 def test_outputs_outlive_the_cluster(case, outliving):
     for name in ("labels_", "agreement_", "base_labels_"):
         if hasattr(reference(case), name):
@@ -184,7 +186,7 @@ def test_a_seed_decides(case):
     assert_equal_fits(case.fit(random_state=np.int64(0)), reference(case))
 
 
-@every(of_ids("KMeans", "USENC", "SECRP"))
+@every(of_ids("KMeans", "SECRP"))
 def test_where_seeds_come_from(case, tmp_path):
     """The seeds are compared, and not what comes of them: fits may come to the same end from two seeds."""
     runs = itertools.count()

@@ -491,33 +491,11 @@ def test_constraints_need_a_base_that_takes_them():
 # -- forms of input ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sample_rate", [1.0, 0.7])
-def test_bit_equal_for_any_chunking(make, sample_rate, small_blocks):
-    more = {} if make is usenc else {"sample_rate": sample_rate, "predict_unsampled": True}
-    expected = make(**more).fit(BLOBS)
-    for X in (CHUNKED, da.from_array(BLOBS, chunks=(600, 1)), da.from_array(BLOBS, chunks=(150, 2))):
-        model = make(**more).fit(X)
-        assert isinstance(model.labels_, da.Array)
-        np.testing.assert_array_equal(model.labels_.compute(), expected.labels_)
-        np.testing.assert_array_equal(model.agreement_.compute(), expected.agreement_)
-        np.testing.assert_array_equal(model.base_labels_.compute(), expected.base_labels_)
-
-
 def test_bit_equal_for_any_group_size(small_blocks):
     expected = usenc().fit(BLOBS)
     for budget in ("1 kB", "60 kB"):
         with dask.config.set({"daskcluster.memory-budget": budget}):
             np.testing.assert_array_equal(usenc().fit(CHUNKED).base_labels_.compute(), expected.base_labels_)
-
-
-def test_bit_equal_on_a_cluster(make, small_blocks, cluster_processes):
-    model = make().fit(CHUNKED)
-    found = model.labels_.compute()
-    agreement = model.agreement_.compute()
-    with dask.config.set(scheduler="synchronous"):
-        expected = make().fit(BLOBS)
-    np.testing.assert_array_equal(found, expected.labels_)
-    np.testing.assert_array_equal(agreement, expected.agreement_)
 
 
 def test_rows_with_nan(make, small_blocks):
@@ -711,30 +689,6 @@ def test_where_nothing_predicts_there_is_no_predict(base, consensus):
             model.fit_transform(BLOBS)
         assert hasattr(model, "fit_predict")
         model.fit(BLOBS)
-
-
-def test_outputs_outlive_the_cluster():
-    from distributed import Client
-
-    models = [
-        ensemble(n_base_clusterings=2, **more)
-        for more in ({}, {"sample_rate": 0.7}, {"consensus": dc.ISEC(max_iter=9)})
-    ]
-    with (
-        warnings.catch_warnings(),
-        Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"),
-    ):
-        warnings.simplefilter("ignore", UserWarning)
-        for model in models:
-            model.fit(CHUNKED)
-    for model in models:
-        assert (np.bincount(model.labels_.compute() + 1)[1:] > 0).all()
-        assert np.isfinite(model.agreement_.compute()).mean() > 0.9
-        assert model.base_labels_.dtype == np.int32
-        base = model.base_labels_.compute()
-        assert base.shape == (600, 2)
-        assert base.dtype == np.int32
-        assert base.max(axis=0).tolist() == (model.base_n_clusters_ - 1).tolist()
 
 
 def test_plan(make):

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import daskcluster as dc
+from tests.slow import slowly
 
-SIZES = (10, 20, 50, 100, 300)
 Rows = tuple[np.ndarray, np.ndarray]
 
 
@@ -81,7 +81,7 @@ def found(estimator: str, X: np.ndarray, y: np.ndarray) -> float:
         return float(dc.metrics.adjusted_rand_index(y, ESTIMATORS[estimator](X, y, k)))
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", [10, 20, 100, *slowly(50, 300, 1000)])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_blobs(estimator, n):
     for seed in range(3):

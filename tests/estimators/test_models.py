@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import daskcluster as dc
-from tests.estimators.cases import BLOBS, CASES, CLASSES, chunked_reference, every, fitted, reference
+from tests.estimators.cases import BLOBS, CASES, CLASSES, chunked_reference, every, fitted, of_ids, reference
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -111,7 +111,7 @@ def test_a_pickled_model_of_chunked_rows_has_no_graph(case):
         assert len(pickle.dumps(model)) < small_bytes(model)
 
 
-@every(case for case in CLASSES if not case.more())
+@every(of_ids("USPEC", "USENC", "SEC"))
 def test_a_pickled_model_of_a_cluster_has_no_client(case, client_inprocess):
     model = case.fit_chunked()
     check_pickle_of_chunked(model, case)

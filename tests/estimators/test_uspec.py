@@ -49,10 +49,8 @@ def test_nonlinear_clusters_are_found(name, seed):
     [
         ({}, 0.87),
         ({"metric": "cosine"}, 0.87),
-        ({"neighbors": "exact"}, 0.85),
-        ({"selection": "kmeans"}, 0.87),
+        ({"neighbors": "exact", "selection": "kmeans"}, 0.85),
         ({"selection": "random"}, 0.84),
-        ({"n_representatives": 300}, 0.81),
     ],
     ids=str,
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import daskcluster
+from tests.slow import slowly
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of folders")
 
@@ -82,7 +83,7 @@ def kept_in(site: Path, temporary: Path, program: str = KERNEL, **environment: s
     return None if folder == "None" else Path(folder)
 
 
-@pytest.mark.parametrize("home", ["missing", "read-only", "unknown"])
+@pytest.mark.parametrize("home", [*slowly("missing", "read-only"), "unknown"])
 def test_read_only_packages_without_a_home(site, temporary, home):
     """A home that is not there, that is read-only, and none at all, as of a user who is in no list of users."""
     program = "import os.path; os.path.expanduser = lambda path: path" + KERNEL if home == "unknown" else KERNEL
@@ -107,7 +108,7 @@ def test_the_cache_of_the_user(site, temporary):
     assert folder.parent == temporary / ".cache" / "numba"
 
 
-@pytest.mark.parametrize("obstacle", ["open to others", "a file", "a link"])
+@pytest.mark.parametrize("obstacle", ["open to others", *slowly("a file", "a link")])
 def test_nowhere(site, temporary, obstacle, run_slow):
     """What others could write to is not executed; each process compiles for itself. A whole fit takes a while then."""
     own = temporary / f"numba-daskcluster-{os.getuid()}"

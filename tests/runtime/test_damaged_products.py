@@ -57,7 +57,7 @@ def refit(name: str, store: Path) -> tuple[Any, list[str]]:
 def test_every_damage_is_mended_or_does_not_matter(name, stores, tmp_path, run_slow):
     origin, first = stores[name]
     mended, refused = 0, []
-    n_copies = 36 if run_slow else 18 if name in ("USPEC", "KMeans") else 9  # every kind of damage once or more
+    n_copies = 36 if run_slow else 9  # every kind of damage once or more
     for what, copy in damaged_copies(origin, tmp_path, n_copies, seed=len(name)):
         key = (copy / "daskcluster.json").read_bytes() if (copy / "daskcluster.json").exists() else None
         try:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.programs import run_program
+from tests.slow import slowly
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 
@@ -189,7 +190,7 @@ thread.join()
     passes(program, tmp_path)
 
 
-@pytest.mark.parametrize("current", ["default", "current", "named", "worker"])
+@pytest.mark.parametrize("current", ["default", "worker", *slowly("current", "named")])
 def test_clients_of_the_parent(tmp_path, current):
     """A child has no connection to the cluster of its parent: it computes by itself."""
     program = f"""

@@ -21,6 +21,7 @@ from tests.cli.calls import wait_for_end_of_group
 from tests.estimators.cases import BLOBS, CASES, every, reference
 from tests.interrupts import interrupted_after
 from tests.programs import run_program
+from tests.slow import slowly
 
 ROOT = Path(dc.__file__).parents[1]
 
@@ -218,9 +219,7 @@ if __name__ == "__main__":
 
 
 @posix
-@pytest.mark.parametrize(
-    "name", ["SIGTERM", *(pytest.param(name, marks=pytest.mark.slow) for name in ("SIGHUP", "SIGINT"))]
-)
+@pytest.mark.parametrize("name", ["SIGTERM", *slowly("SIGHUP", "SIGINT")])
 def test_a_program_on_a_cluster_of_its_own(scratch, tmp_path, name):
     """A queue's signal to the program ends a fit as an exception does: the program's own blocks close, too."""
     program, store = tmp_path / "program.py", tmp_path / "run"
