@@ -38,7 +38,7 @@ IMPORTS: dict[str, set[str]] = {
     "io": {"errors", "files", "kernels", "registry", "runtime", "typing", "validation"},
     "runtime": {"errors", "files", "typing"},
     "files": {"errors", "typing"},
-    "metrics": {"files", "io", "kernels", "runtime", "typing", "validation"},
+    "metrics": {"ensemble", "files", "io", "kernels", "linalg", "runtime", "typing", "validation"},
     "datasets": {"runtime", "typing", "validation"},
     "plotting": {"kernels", "metrics", "runtime", "typing", "validation"},
     "linalg": {"runtime"},

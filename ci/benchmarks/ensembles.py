@@ -1,7 +1,7 @@
 """Ensembles' figures beside the papers' and scikit-learn's, measured in one run.
 
     ci/benchmarks/run ensembles                 all parts
-    ci/benchmarks/run ensembles --part usenc    one of: usenc, pools, sec, secrp, missing, isec, large
+    ci/benchmarks/run ensembles --part usenc    one of: usenc, confidence, pools, sec, secrp, missing, isec, large
     ci/benchmarks/run ensembles --seeds 3 --sets pendigits usps
 
 Times are medians; ratios are of medians of this run. The machine should have nothing else to do.
@@ -96,6 +96,56 @@ def usenc(sets: list[str], seeds: int) -> None:
         )
     columns = ["set", "U-SENC NMI", "paper", "U-SPEC NMI", "U-SENC s", "U-SPEC s", "ratio"]
     table(f"U-SENC, m = 20, k from 20 to 60, {seeds} seeds", columns, rows)
+
+
+SHAPES = {"two_bananas": 2, "smiling_face": 4, "concentric_circles": 3, "circles_gaussians": 11, "flower": 13}
+
+
+def drawn(name: str, seed: int, most: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and classes 0 to k - 1 of a real set or of a generator, so many rows at most."""
+    import daskcluster as dc
+
+    if name in SHAPES:
+        X, y = getattr(dc.datasets, f"make_{name}")(most, chunks=most, random_state=seed)
+        return np.asarray(X), np.asarray(y)
+    X, y = load(name)
+    taken = np.sort(np.random.default_rng(seed).permutation(len(X))[:most])
+    return X[taken], np.unique(y[taken], return_inverse=True)[1]
+
+
+def confidence(sets: list[str], seeds: int) -> None:
+    """How well agreement and confidence find wrong rows, where the number of clusters is right or off by one."""
+    from scipy.optimize import linear_sum_assignment
+    from sklearn.metrics import roc_auc_score
+
+    import daskcluster as dc
+
+    warnings.simplefilter("ignore")
+    rows = []
+    for name in (*SHAPES, *sets):
+        found: dict[str, list[float]] = {
+            f"{what} {more:+}": [] for what in ("agreement", "confidence") for more in (1, -1, 0)
+        }
+        for seed in range(seeds):
+            X, y = drawn(name, seed)
+            for more in (1, -1, 0):
+                k = int(y.max()) + 1 + more
+                if k < 2:
+                    continue
+                model = dc.USENC(k, random_state=seed).fit(X)
+                counts = np.asarray(dc.metrics.contingency_matrix(y, model.labels_))
+                matched = np.full(k, -1)
+                classes, clusters = linear_sum_assignment(-counts)
+                matched[clusters] = classes
+                wrong = matched[model.labels_] != y
+                if wrong.sum() < 20:
+                    continue
+                values = dc.metrics.consensus_confidence(model.base_labels_, model.labels_)
+                found[f"agreement {more:+}"].append(roc_auc_score(wrong, -model.agreement_))
+                found[f"confidence {more:+}"].append(roc_auc_score(wrong, -values))
+        rows.append([name, *(f"{np.mean(v):.2f}" if v else "-" for v in found.values())])
+    columns = [f"{what} k{more}" for what in ("agreement", "confidence") for more in (" + 1", " - 1", "")]
+    table("Wrong rows: area under the curve, mean over seeds; - where no row is wrong", ["set", *columns], rows)
 
 
 def draws_of(name: str, seed: int, m: int = 20) -> tuple[np.ndarray, np.ndarray]:
@@ -433,7 +483,7 @@ def measure_consensus(path: str, what: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--part", choices=["usenc", "pools", "sec", "secrp", "missing", "isec", "large"])
+    parser.add_argument("--part", choices=["usenc", "confidence", "pools", "sec", "secrp", "missing", "isec", "large"])
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--rows", type=int, help="rows of the large and sec parts")
@@ -454,6 +504,7 @@ def main() -> None:
         return
     parts: dict[str, Callable[[], None]] = {
         "usenc": lambda: usenc(options.sets, options.seeds),
+        "confidence": lambda: confidence(options.sets, options.seeds),
         "pools": lambda: pools(options.seeds),
         "sec": lambda: sec(options.seeds, options.rows or 1_000_000),
         "secrp": lambda: secrp(min(options.seeds, 3)),

@@ -2,11 +2,13 @@
 
 contingency.py   two labelings -> table                                                (r, s)
 external.py      normalized mutual information, accuracy, purity, Rand indices         from the table
+confidence.py    base clusterings and a consensus -> how far they bear it out, row by row
 internal.py      inertia of rows and centers; normalized-cut value of a small graph
 """
 
 from __future__ import annotations
 
+from .confidence import consensus_confidence
 from .contingency import contingency_matrix, count_labels
 from .external import (
     adjusted_rand_index,
@@ -37,4 +39,5 @@ __all__ = [
     "adjusted_rand_index_from_table",
     "inertia",
     "normalized_cut_value",
+    "consensus_confidence",
 ]

@@ -57,3 +57,21 @@ def local_cut(labels, theta, n_clusters):
     values, vectors = (part[..., -n_clusters:] for part in np.linalg.eigh(small / roots[:, None] / roots))
     lifted = B @ (vectors / roots[:, None] / np.sqrt(values))
     return lifted / np.linalg.norm(lifted, axis=1, keepdims=True)
+
+
+def confidence(labels, consensus, n_steps):
+    """`daskcluster.metrics.consensus_confidence` by its definition, row by row."""
+    every = [rows for _, _, rows in members(labels)]
+    shared = np.array([[len(np.intersect1d(one, other)) for other in every] for one in every], float)
+    step = shared / shared.sum(axis=1, keepdims=True)
+    walk = np.eye(len(every))
+    for _ in range(n_steps):
+        walk = walk @ step
+    out = np.full(len(labels), np.nan)
+    for x in range(len(labels)):
+        own = [c for c, rows in enumerate(every) if x in rows]
+        if consensus[x] >= 0 and own:
+            inside = np.array([np.sum(consensus[rows] == consensus[x]) for rows in every])
+            shares = [inside[c] / len(every[c]) for c in range(len(every))]
+            out[x] = np.mean([np.minimum(walk[c] * shares, inside / inside.sum()).sum() for c in own])
+    return out
