@@ -11,9 +11,9 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.incidence import agreement_rows, count_together
-from ..pipeline.lift import LiftedRows, embed_block
-from ..pipeline.lloyd import nearest_centers
+from ..kernels.incidence import agreed_rows, agreement_rows, count_together
+from ..pipeline.lift import LiftedRows, embed_block, sure_centers
+from ..pipeline.lloyd import NearestCenters
 from ..runtime.execution import FAN_IN, add_parts, compute, reduce_blocks, tiles
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.stages import Run, Stage
@@ -21,6 +21,8 @@ from .incidence import Coded, LabelBook, incidence_edges
 
 __all__ = ["Agreement", "LabelsOf", "Rule", "agreement_block", "agreement_shares", "lifted_rule"]
 
+#: Of a base cluster that has no place in the embedding: a row's others decide.
+NO_SAY = -2
 #: Block of codes -> label of each row (n,) int32, -1 for none.
 LabelsOf = Callable[[NDArray[Any]], NDArray[np.int32]]
 
@@ -47,7 +49,39 @@ class Rule:
 def lifted_rule(book: LabelBook, vectors: NDArray[np.float64], centers: NDArray[np.float64]) -> Rule:
     """Rule of a row's nearest centre; a row is the mean of its base clusters' vectors (c, q), at unit length."""
     points = LiftedRows(partial(incidence_edges, offsets=book.offsets), vectors)
-    return Rule(nearest_centers(points, centers).labels, partial(embed_block, points=points), vectors.shape[1])
+    return Rule(AgreedLabels(points, book.offsets, centers), partial(embed_block, points=points), vectors.shape[1])
+
+
+class AgreedLabels:
+    """Block of codes -> labels (n,), the nearest centres of the embedded rows; a picklable callable.
+
+    Parameters
+    ----------
+    points : LiftedRows
+    offsets : (m + 1,) int64
+        Of the base clusters.
+    centers : (k, q) float64
+
+    Notes
+    -----
+    Rows whose base clusters are all sure of one label are not embedded; most rows, where base clusterings agree.
+    """
+
+    def __init__(self, points: LiftedRows, offsets: NDArray[np.int64], centers: NDArray[np.float64]) -> None:
+        self.offsets, self.nearest = offsets, NearestCenters(points, centers)
+        vectors = points.vectors[:, : points.n_components].astype(np.float64)
+        half = 0.5 * np.einsum("ij,ij->i", centers, centers)
+        products = np.einsum("ij,kj->ik", vectors, centers)
+        sure = sure_centers(products, half, np.linalg.norm(vectors, axis=1))
+        self.sure = np.where(points.linked, sure, NO_SAY).astype(np.int32)
+
+    def __call__(self, codes: NDArray[Any]) -> NDArray[np.int32]:
+        """Label a block; -1 for rows without labels."""
+        labels = agreed_rows(codes, self.offsets, self.sure)
+        left = np.flatnonzero(labels < 0)
+        if len(left):
+            labels[left] = self.nearest.labels(codes[left])
+        return labels
 
 
 @dataclass(frozen=True)

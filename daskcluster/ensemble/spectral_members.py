@@ -257,8 +257,8 @@ class SpectralMembers(MakeMembers):
         self, run: Run, found: RowScan, missing: list[GraphMembers]
     ) -> dict[int, tuple[list[SpectralModel], da.Array]]:
         made: dict[int, tuple[list[SpectralModel], da.Array]] = {}
-        size = group_size(run.rows.n_samples, self.link.n_neighbors, self.n_graphs)
         p = min(self._chosen(found.n_valid).n_representatives, run.rows.n_samples)
+        size = group_size(run.rows.n_samples, self.link.held(p, run.rows.n_samples), self.n_graphs)
         index_bytes = self.link.index_bytes(sizes_of(run.rows).with_graph(p, 0, 0), doubled=0)
         ahead = max(size, min(self.n_graphs, 2 * budget_bytes() // index_bytes))
         begun: dict[int, dict[str, Any]] = {}

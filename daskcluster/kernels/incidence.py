@@ -13,6 +13,7 @@ from .jit import jit, jit_fast
 
 __all__ = [
     "PAD_CLUSTERS",
+    "agreed_rows",
     "agreement_rows",
     "assign_labels",
     "count_labels",
@@ -442,6 +443,37 @@ def plus_plus_labels(codes, offsets, sizes, uniforms):
                 best[:] = trial
         closest[:] = best
     return chosen
+
+
+@jit
+def agreed_rows(codes, offsets, sure):
+    """Label on which all base clusters of a row agree.
+
+    Parameters
+    ----------
+    codes : (n, m) int
+    offsets : (m + 1,) int64
+    sure : (c,) int32
+        Label of each base cluster; -1 for one that is not sure, -2 for one that has no say.
+
+    Returns
+    -------
+    (n,) int32
+        -1 where they do not agree, or none has a say.
+    """
+    labels = np.empty(codes.shape[0], np.int32)
+    for i in range(codes.shape[0]):
+        label = np.int32(-2)
+        for j in range(codes.shape[1]):
+            code = np.int64(codes[i, j])
+            if code >= 0:
+                own = sure[offsets[j] + code]
+                if own != -2 and own != label:
+                    label = own if label == -2 else np.int32(-1)
+                    if label == -1:
+                        break
+        labels[i] = max(label, np.int32(-1))
+    return labels
 
 
 @jit

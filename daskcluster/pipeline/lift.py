@@ -16,11 +16,13 @@ from .bipartite import EdgesOf
 from .lloyd import NearestCenters
 from .rows import scatter_rows
 
-__all__ = ["LiftedLabels", "LiftedRows", "LinkedRows", "embed_block"]
+__all__ = ["LiftedLabels", "LiftedRows", "LinkedRows", "embed_block", "sure_centers"]
 
 
 #: From so many centres on their products with the vectors are faster than distances.
 MANY_CENTERS = 20
+#: Float32 sums of a handful of terms are within this share of the largest one, with room.
+ROUNDING = 1e-5
 
 
 class LiftedRows:
@@ -51,6 +53,8 @@ class LiftedRows:
     def linked_edges(self, block: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.float32], Any]:
         """Right vertices and affinities of the rows with edges, and their numbers, None for all rows."""
         indices, weights = self.edges_of(block)
+        if indices.min(initial=0) >= 0:  # the usual case, in a fraction of the time
+            return indices, weights, None
         there = (indices >= 0).any(axis=1)
         if there.all():
             return indices, weights, None
@@ -148,7 +152,13 @@ class LiftedLabels:
             names[place] = order
             products[:, place], half[place] = self._one(centers[order])
         widths = np.array([centers.shape[1] for centers in many], np.int64)
-        return products, half, widths, starts.astype(np.uint64), names
+        sure = np.empty((len(products), len(many)), np.int32)
+        for j, centers in enumerate(many):
+            place = slice(starts[j], starts[j] + len(centers))
+            lengths = np.linalg.norm(self.points.vectors[:, : widths[j]].astype(np.float64), axis=1)
+            found = sure_centers(products[:, place], half[place], lengths)
+            sure[:, j] = np.where(found >= 0, names[place][found], -1)
+        return products, half, widths, starts.astype(np.uint64), names, sure
 
     def _one(self, centers: NDArray[np.float64]) -> tuple[Any, Any]:
         """Products with the centres, less their mean, which all of them share; and what makes scores positive.
@@ -162,6 +172,40 @@ class LiftedLabels:
         half = 0.5 * np.einsum("ij,ij->i", centers, centers)
         farthest = np.sqrt(np.einsum("ij,ij->i", apart, apart).max())
         return products, half - half.min() + 1.001 * farthest
+
+
+def sure_centers(
+    products: NDArray[np.floating], half: NDArray[np.floating], lengths: NDArray[np.float64]
+) -> NDArray[np.intp]:
+    """Of each right vertex the centre that is nearest to a row all of whose vertices have it here; -1 for none.
+
+    Parameters
+    ----------
+    products : (p, k)
+        Of the vertices' vectors and the centres, less the same number for all centres of a vertex if any.
+    half : (k,)
+        Half of the squared lengths of the centres, up to a constant.
+    lengths : (p,) float64
+        Of the vectors.
+
+    Returns
+    -------
+    (p,) int
+
+    Notes
+    -----
+    A row is a mean h of vectors y, so abs(h) is at most the mean of abs(y). By the smallest abs(h) half - h c, the
+    centre a is nearer than b when y a - y b > abs(y) max(half_a - half_b, 0) for each y; with something to spare, so
+    that the rounding of float32 sums does not matter.
+    """
+    every = np.arange(len(products))
+    best = (lengths[:, None] * half - products).argmin(axis=1)
+    ahead = products[every, best][:, None] - products
+    needed = lengths[:, None] * np.maximum(half[best][:, None] - half, 0)
+    spare = ROUNDING * (np.abs(products).max(axis=1) + lengths * np.abs(half).max())
+    certain = ahead > needed + spare[:, None]
+    certain[every, best] = True
+    return np.where(certain.all(axis=1) & (lengths > 0), best, -1)
 
 
 def embed_block(block: NDArray[Any], points: LiftedRows) -> NDArray[np.float32]:

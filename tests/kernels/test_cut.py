@@ -42,6 +42,21 @@ def test_small_graph_agrees_with_plain_loops(twin, n_neighbors, missing):
     assert found + np.triu(found, 1).T == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
+@pytest.mark.parametrize("common", [False, True])
+def test_small_graph_of_equal_edges(twin, common):
+    """Base clusters, in columns apart; and right vertices that several columns have."""
+    indices = np.random.default_rng(2).integers(3, size=(50, 3)).astype(np.int32)
+    indices = (
+        np.array([[0, 1, 2], [1, 2, 0], [2, 0, 1]], np.int32)[indices[:, 0]]
+        if common
+        else indices + np.array([0, 3, 6])
+    )
+    weights = np.ones((50, 3), np.float32)
+    found = small(twin(small_graph), indices.astype(np.int32), weights, 9)
+    expected = cut.small_affinity(dense(indices, weights, 9))
+    assert found + np.triu(found, 1).T == pytest.approx(expected, rel=1e-12, abs=1e-14)
+
+
 def test_small_graph_solved_by_hand(twin):
     # The only row has affinities 1, 2, 5 of sum 8: E_R = b b^T / 8.
     indices, weights = np.array([[2, 0, 1]], np.int32), np.array([[1, 2, 5]], np.float32)

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+from daskcluster.pipeline import lift
 from daskcluster.pipeline.bipartite import pack_edges, unpack_edges
 from daskcluster.pipeline.lift import LiftedLabels, LinkedRows
 
@@ -65,6 +66,26 @@ def test_labels_and_embedding_belong_together():
     assert np.array_equal(values, embedded)
     assert np.array_equal(rows, numbers)
     assert np.array_equal(labels, points.nearest_centers(wide).labels(edges)[rows])
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.3, 3.0])
+def test_labels_of_which_all_vertices_are_sure_are_those_of_the_products(apart, monkeypatch):
+    """Vertices in groups, of which edges mostly stay in one: nothing is computed for these rows, nor differs."""
+    rng = np.random.default_rng(int(10 * apart))
+    group = np.sort(rng.integers(6, size=60))
+    points = LinkedRows(unpack_edges, apart * rng.normal(size=(6, 23))[group] + rng.normal(size=(60, 23)))
+    first = rng.integers(60, size=2000)
+    indices = np.stack([first, *((first + rng.integers(-3, 4, size=2000)).clip(0, 59) for _ in "abc")], axis=1)
+    edges = pack_edges(indices.astype(np.int32), rng.random((2000, 4), np.float32))
+    lengths = np.linalg.norm(points.vectors, axis=1)[:, None]
+    centers = [(points.vectors[:, :23] / lengths)[rng.choice(60, k, replace=False)] * 0.9 for k in (20, 30)]
+    found = LiftedLabels(points, centers)
+    labels = found(edges)
+    sure = found._tables[-1][indices]
+    known = ((sure >= 0) & (sure == sure[:, :1])).all(axis=1).mean()
+    assert 0 < known < 1
+    monkeypatch.setattr(lift, "sure_centers", lambda products, half, lengths: np.full(len(products), -1))
+    assert np.array_equal(labels, LiftedLabels(points, centers)(edges))
 
 
 def test_ties_do_not_depend_on_the_order_of_the_centers():
