@@ -31,6 +31,7 @@ __all__ = [
     "CLASSES",
     "TRUTH",
     "Case",
+    "as_parameter",
     "assert_equal_fits",
     "chunked_reference",
     "every",
@@ -223,9 +224,15 @@ CASES = [
 CLASSES = list({type(case.make()).__name__: case for case in reversed(CASES)}.values())[::-1]
 
 
-def every(cases: Iterable[Case]) -> pytest.MarkDecorator:
-    """Run a law for cases of the list."""
-    return pytest.mark.parametrize("case", list(cases), ids=lambda case: case.id)
+def every(cases: Iterable[Case], *, options: bool = True) -> pytest.MarkDecorator:
+    """Run a law for cases of the list; where options hardly matter to it, other cases of a class are slow tests."""
+    return pytest.mark.parametrize("case", [as_parameter(case, options=options) for case in cases])
+
+
+def as_parameter(case: Case, *form: Any, options: bool = True) -> Any:
+    """A case, and a form of it, as a parameter of a test; see `every`."""
+    marks = [] if options or case in CLASSES else [pytest.mark.slow]
+    return pytest.param(case, *form, id="-".join([case.id, *map(str, form)]), marks=marks)
 
 
 def of_ids(*ids: str) -> list[Case]:

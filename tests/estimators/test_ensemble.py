@@ -29,6 +29,7 @@ from daskcluster.ensemble import fitted_members, learned, spectral_members
 from daskcluster.pipeline import neighbors
 from daskcluster.runtime.products import Products
 from tests.reference import ensemble as reference
+from tests.slow import slowly
 
 BLOBS, TRUTH = make_blobs(600, centers=[[0, 0], [5, 5], [0, 6]], cluster_std=0.4, random_state=0)
 CHUNKED = da.from_array(BLOBS, chunks=(77, 2))
@@ -195,7 +196,7 @@ CONSENSUS = [None, dc.SEC(), dc.SEC(n_components=20), dc.ISEC(), dc.ISEC(n_repre
 
 @pytest.mark.parametrize("consensus", CONSENSUS, ids=str)
 @pytest.mark.parametrize(
-    "sampling", [{}, {"sample_rate": 0.6}, {"sample_rate": 0.6, "predict_unsampled": True}], ids=str
+    "sampling", [*slowly({}), {"sample_rate": 0.6}, *slowly({"sample_rate": 0.6, "predict_unsampled": True})], ids=str
 )
 def test_every_consensus_with_every_sampling(consensus, sampling):
     model = ensemble(consensus=consensus, n_base_clusterings=12, **sampling).fit(IRIS)

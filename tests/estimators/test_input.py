@@ -28,6 +28,7 @@ from tests.estimators.cases import (
     CLASSES,
     TRUTH,
     Case,
+    as_parameter,
     assert_equal_fits,
     every,
     fitted,
@@ -181,7 +182,9 @@ READERS = of_ids("USPEC", "KMeans-weights", "Ensemble-KMeans-BipartiteCut", "CSP
 def for_readers(forms: Iterable[str], others: Collection[str], cases: Iterable[Case] = CASES) -> pytest.MarkDecorator:
     """Run a law for every form with `READERS`, and for some forms with every other case."""
     pairs = [(case, form) for case in cases for form in forms if case in READERS or form in others]
-    return pytest.mark.parametrize(("case", "form"), pairs, ids=[f"{case.id}-{form}" for case, form in pairs])
+    return pytest.mark.parametrize(
+        ("case", "form"), [as_parameter(case, form, options=case in READERS) for case, form in pairs]
+    )
 
 
 @for_readers(IN_MEMORY | CHUNKED, others=["pandas", "zarr"])

@@ -45,7 +45,7 @@ def without_long(values: Any) -> Any:
     return [without_long(value) for value in values] if isinstance(values, list) else values
 
 
-@every(SAVED)
+@every(SAVED, options=False)
 def test_a_loaded_model_is_the_saved_one(case, tmp_path):
     model = chunked_reference(case)
     model.save(tmp_path / "model.zarr")
@@ -59,7 +59,7 @@ def test_a_loaded_model_is_the_saved_one(case, tmp_path):
     assert_as_able(dc.load_model(tmp_path / "again.zarr"), model, case)
 
 
-@every(SAVED)
+@every(SAVED, options=False)
 def test_the_parameters_of_a_loaded_model_make_the_same_model(case, tmp_path):
     reference(case).save(tmp_path / "model.zarr")
     again = type(case.make())(**dc.load_model(tmp_path / "model.zarr").get_params(deep=False))
@@ -73,7 +73,7 @@ def test_a_model_with_a_clusterer_of_another_package_is_not_saved(case, tmp_path
     assert not list(tmp_path.iterdir())
 
 
-@every(CASES)
+@every(CASES, options=False)
 def test_a_pickled_model_of_numpy_rows_is_whole(case):
     model = reference(case)
     twin = pickle.loads(pickle.dumps(model))
@@ -103,7 +103,7 @@ def check_pickle_of_chunked(model: Any, case: Any) -> None:
     assert_as_able(twin, model, case)
 
 
-@every(CASES)
+@every(CASES, options=False)
 def test_a_pickled_model_of_chunked_rows_has_no_graph(case):
     model = chunked_reference(case)
     check_pickle_of_chunked(model, case)

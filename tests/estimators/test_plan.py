@@ -19,7 +19,7 @@ WITHOUT_WEIGHTS = [case for case in CASES if "sample_weight" not in case.more()]
 CHUNKINGS = {"aligned": (64, -1), "one chunk": (-1, -1), "other rows": (70, -1), "columns": (60, 1)}
 
 
-@every(CASES)
+@every(CASES, options=False)
 def test_a_fit_goes_through_the_stages_of_its_plan(case, caplog):
     with caplog.at_level(logging.INFO, logger="daskcluster"):
         case.fit()
@@ -55,7 +55,7 @@ def test_a_fit_takes_no_more_tasks_and_reads_than_planned(case, chunking):
     assert 0 < sum(reads) <= plan.input_passes * X.size
 
 
-@every(CASES)
+@every(CASES, options=False)
 def test_a_plan_leaves_the_estimator_as_it_was(case):
     model = case.make()
     before = dict(vars(model))
@@ -69,7 +69,7 @@ def test_a_plan_leaves_the_estimator_as_it_was(case):
     assert fitted.plan(case.X) == plan
 
 
-@every(CASES)
+@every(CASES, options=False)
 def test_twice_the_rows_are_twice_the_work(case):
     few, many = (case.make().plan(da.zeros((n, 8), chunks=(100, 8), dtype=np.int8)) for n in (5_000, 10_000))
     assert many.tasks == pytest.approx(2 * few.tasks, rel=0.1)

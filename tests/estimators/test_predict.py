@@ -17,14 +17,14 @@ PREDICTING = [case for case in CASES if case.predicts]
 NOT_PREDICTING = [case for case in CASES if not case.predicts]
 
 
-@every(PREDICTING)
+@every(PREDICTING, options=False)
 def test_the_rows_of_the_fit_get_their_labels(case):
     model = reference(case)
     np.testing.assert_array_equal(model.predict(case.X), model.labels_)
     np.testing.assert_array_equal(chunked_reference(case).predict(case.X), model.labels_)
 
 
-@every(PREDICTING)
+@every(PREDICTING, options=False)
 def test_every_form_of_rows_gets_the_same(case, tmp_path):
     model, X = reference(case), case.X
     points = model.transform(X)
@@ -41,7 +41,7 @@ def test_every_form_of_rows_gets_the_same(case, tmp_path):
         np.testing.assert_array_equal(model.predict(form), model.labels_)
 
 
-@every(PREDICTING)
+@every(PREDICTING, options=False)
 def test_a_row_is_labelled_by_itself(case):
     """Whatever other rows are beside it, and in which order."""
     model = reference(case)
@@ -51,7 +51,7 @@ def test_a_row_is_labelled_by_itself(case):
     np.testing.assert_array_equal(model.transform(case.X[order]), model.transform(case.X)[order])
 
 
-@every(PREDICTING)
+@every(PREDICTING, options=False)
 def test_points(case):
     model = reference(case)
     points = model.transform(case.X)
@@ -76,7 +76,7 @@ def test_fit_returns_the_estimator(case):
     assert model.fit(case.X, **case.more()) is model
 
 
-@every(CASES)
+@every(CASES, options=False)
 def test_clusters_are_numbered_by_their_first_row(case):
     model = reference(case)
     names, first = np.unique(model.labels_, return_index=True)
@@ -84,7 +84,7 @@ def test_clusters_are_numbered_by_their_first_row(case):
     assert (np.diff(first) > 0).all()
 
 
-@every(PREDICTING)
+@every(PREDICTING, options=False)
 def test_predict_is_lazy_and_leaves_the_model_as_it_was(case):
     model = case.fit()
     before = fitted(model)

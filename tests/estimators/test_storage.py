@@ -29,7 +29,7 @@ import zarr
 import daskcluster as dc
 from tests.blocks import blocks_of
 from tests.counting import Interrupted, count_tasks, interrupt_after
-from tests.estimators.cases import CASES, CLASSES, Case, assert_equal_fits, every, of_ids, reference
+from tests.estimators.cases import CASES, CLASSES, Case, as_parameter, assert_equal_fits, every, of_ids, reference
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -224,7 +224,7 @@ MOMENTS = {0.05: "threads", 0.4: "synchronous", 0.7: "threads", 0.95: "synchrono
     ("case", "share", "scheduler"),
     # Every case once, at one moment or another; some twice.
     [
-        pytest.param(case, share, scheduler, id=f"{case.id}-{share}-{scheduler}")
+        as_parameter(case, share, scheduler, options=False)
         for number, case in enumerate(CASES)
         for moment, (share, scheduler) in enumerate(MOMENTS.items())
         if number % len(MOMENTS) == moment or (case in CHAINED and number % len(MOMENTS) == (moment + 2) % len(MOMENTS))
@@ -273,7 +273,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return Finished(tmp_path_factory.mktemp("finished"))
 
 
-@every(CASES)
+@every(CASES, options=False)
 def test_a_finished_run_is_not_computed_again(case, finished):
     store = finished.store(case)
     before = stamps(store)
@@ -350,7 +350,7 @@ OTHER_DATA = "was made from other data.* give the same data, another storage"
 
 
 @pytest.mark.parametrize("change", ["a value", "order"])
-@every(CASES)
+@every(CASES, options=False)
 def test_other_rows_are_refused(case, change, finished):
     store = finished.store(case)
     other = np.ascontiguousarray(CHANGES[change](case.X))
@@ -417,7 +417,7 @@ OTHER_PARAMETERS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@every(CASES)
+@every(CASES, options=False)
 def test_other_parameters_are_refused(case, finished):
     store = finished.store(case)
     model = case.make()
@@ -444,7 +444,7 @@ def test_another_method_is_refused(finished):
     refuse(lambda: kmeans.fit(storage=store), store, r"other method \('USPEC' there and 'KMeans' here\)")
 
 
-@every(case for case in CASES if not case.more())
+@every((case for case in CASES if not case.more()), options=False)
 def test_a_mismatch_shows_before_a_row_is_read(case, finished):
     def fail(block: np.ndarray) -> np.ndarray:
         raise AssertionError("the rows were read")

@@ -50,7 +50,7 @@ def test_a_folder_goes_with_its_object(scratch):
 
 
 @pytest.mark.usefixtures("small_blocks")
-@every(CASES)
+@every(CASES, options=False)
 def test_an_interrupted_fit_leaves_nothing(case, scratch):
     """At once, although the exception is kept, and with it all that the fit had."""
     with pytest.raises(KeyboardInterrupt) as kept, interrupted_after(lambda stage: any(scratch.iterdir())):
