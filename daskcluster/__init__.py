@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     )
     from .estimators import (
         CSPML,
+        EAC,
         ECPCS,
         ISEC,
         KCC,
+        PTGP,
         SEC,
         USENC,
         USPEC,
@@ -42,10 +44,12 @@ __version__ = "0.2.0"
 
 __all__ = [
     "BipartiteCut",
+    "EAC",
     "Ensemble",
     "ECPCS",
     "KCC",
     "ISEC",
+    "PTGP",
     "USENC",
     "SEC",
     "CSPML",
@@ -71,10 +75,12 @@ __all__ = [
 
 _WHERE = {
     "BipartiteCut": "estimators",
+    "EAC": "estimators",
     "Ensemble": "estimators",
     "ECPCS": "estimators",
     "KCC": "estimators",
     "ISEC": "estimators",
+    "PTGP": "estimators",
     "USENC": "estimators",
     "SEC": "estimators",
     "CSPML": "estimators",

@@ -242,6 +242,8 @@ EVERY: dict[str, dict[str, Any]] = {
     "SECRP": LABELS | {"class": "SEC", "parameters": {"n_components": 10, "n_init": 2, "max_iter": 3}},
     "KCC": LABELS | {"class": "KCC", "parameters": {"n_init": 2, "max_iter": 3}},
     "ECPCS": LABELS | {"class": "ECPCS"},
+    "EAC": LABELS | {"class": "EAC", "parameters": {"max_distinct": 4000}},
+    "PTGP": LABELS | {"class": "PTGP", "parameters": {"max_distinct": 1000}},
     "ISEC": LABELS | {"class": "ISEC", "parameters": {"n_representatives": 200, "max_iter": 5}},
 }
 for _name, _case in EVERY.items():

@@ -28,9 +28,26 @@ ALGORITHMS = {
     "fastcsc": "FastCSC",
     "kmeans": "KMeans",
 }
-CONSENSUS = {"cut": "BipartiteCut", "sec": "SEC", "isec": "ISEC", "ecpcs": "ECPCS", "kcc": "KCC"}
-#: Parameter of a consensus that an option sets -> the one that has it.
-CONSENSUS_PARAMETERS = {"weights": "cut", "utility": "kcc", "n_components": "sec", "n_representatives": "isec"}
+CONSENSUS = {
+    "cut": "BipartiteCut",
+    "sec": "SEC",
+    "kcc": "KCC",
+    "eac": "EAC",
+    "ptgp": "PTGP",
+    "ecpcs": "ECPCS",
+    "isec": "ISEC",
+}
+#: Parameter of a consensus that an option sets -> those that have it.
+CONSENSUS_PARAMETERS = {
+    "weights": {"cut", "eac"},
+    "linkage": {"eac"},
+    "max_distinct": {"eac", "ptgp"},
+    "utility": {"kcc"},
+    "n_components": {"sec"},
+    "n_representatives": {"isec"},
+}
+#: Parameter whose values differ from consensus to consensus -> values of each.
+CONSENSUS_VALUES = {"weights": {"cut": ("none", "local"), "eac": ("none", "local", "wct")}}
 
 
 @dataclass(frozen=True)
@@ -43,13 +60,13 @@ class EstimatorOption:
     help: str
     defaults: Mapping[str, Any]  # by algorithm; the others do not have the parameter
 
-    def check(self, algorithm: str, consensus: str) -> None:
+    def check(self, value: Any, algorithm: str, consensus: str) -> None:
         """Refuse the option for an algorithm, or a consensus inside it, that does not have the parameter."""
         if algorithm not in self.defaults:
             raise click.UsageError(f"{self.flag} does not apply to --algorithm {algorithm}")
         inside = self.parameter.removeprefix("consensus__")
         if inside != self.parameter:
-            check_consensus_option(self.flag, inside, "--consensus", consensus)
+            check_consensus_option(self.flag, inside, value, "--consensus", consensus)
 
     def click_option(self) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Return the option for click."""
@@ -81,10 +98,13 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def check_consensus_option(flag: str, parameter: str, method_flag: str, method: str) -> None:
-    """Refuse an option that sets a parameter which the chosen consensus does not have."""
-    if CONSENSUS_PARAMETERS[parameter] != method:
+def check_consensus_option(flag: str, parameter: str, value: Any, method_flag: str, method: str) -> None:
+    """Refuse an option that sets a parameter which the chosen consensus does not have, or a value that it has not."""
+    values = CONSENSUS_VALUES.get(parameter, {}).get(method, (value,))
+    if method not in CONSENSUS_PARAMETERS[parameter]:
         raise click.UsageError(f"{flag} does not apply to {method_flag} {method}")
+    if value not in values:
+        raise click.UsageError(f"{flag} {value} does not apply to {method_flag} {method}")
 
 
 ESTIMATOR_OPTIONS = (
@@ -158,8 +178,23 @@ ESTIMATOR_OPTIONS = (
     EstimatorOption(
         "--consensus-weights",
         "consensus__weights",
-        click.Choice(["none", "local"]),
-        "With --consensus cut: weigh base clusters by how far the others bear them out; none by default.",
+        click.Choice(["none", "local", "wct"]),
+        "With --consensus cut or eac: weigh base clusters by how far the others bear them out; with eac, wct: by "
+        "connected triples; none by default.",
+        {"ensemble": None},
+    ),
+    EstimatorOption(
+        "--consensus-linkage",
+        "consensus__linkage",
+        click.Choice(["average", "complete", "single"]),
+        "With --consensus eac: how clusters are compared; average by default.",
+        {"ensemble": None},
+    ),
+    EstimatorOption(
+        "--consensus-max-distinct",
+        "consensus__max_distinct",
+        COUNT_FROM_1,
+        "With --consensus eac or ptgp: distinct rows of base labels at most; 20000 and 10000 by default.",
         {"ensemble": None},
     ),
     EstimatorOption(
@@ -304,7 +339,7 @@ def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in ESTIMATOR_OPTIONS:
             value = options.pop(option.parameter)
             if value is not None:
-                option.check(algorithm, parameters.get("consensus", "cut"))
+                option.check(value, algorithm, parameters.get("consensus", "cut"))
                 parameters[option.parameter] = value
         return command(chosen=ChosenEstimator(algorithm, parameters), **options)
 

@@ -25,6 +25,8 @@ class ChosenConsensus:
     clusters: int
     method: str
     weights: str | None
+    linkage: str | None
+    max_distinct: int | None
     utility: str | None
     components: int | None
     representatives: int | None
@@ -33,13 +35,15 @@ class ChosenConsensus:
 
     def __post_init__(self) -> None:
         """Refuse options that the method does not have."""
-        for flag, parameter, _ in self._given():
-            check_consensus_option(flag, parameter, "--method", self.method)
+        for flag, parameter, value in self._given():
+            check_consensus_option(flag, parameter, value, "--method", self.method)
 
     def _given(self) -> list[tuple[str, str, int | str]]:
         """Return the options of one method only that were given: flag, parameter, value."""
         options: tuple[tuple[str, str, int | str | None], ...] = (
             ("--weights", "weights", self.weights),
+            ("--linkage", "linkage", self.linkage),
+            ("--max-distinct", "max_distinct", self.max_distinct),
             ("--utility", "utility", self.utility),
             ("--components", "n_components", self.components),
             ("--representatives", "n_representatives", self.representatives),
@@ -70,8 +74,20 @@ class ConsensusOutputs:
 @click.option("--method", type=click.Choice(list(CONSENSUS)), default="cut", show_default=True, help="How.")
 @click.option(
     "--weights",
-    type=click.Choice(["none", "local"]),
-    help="With --method cut: weigh base clusters by how far the others bear them out; none by default.",
+    type=click.Choice(["none", "local", "wct"]),
+    help="With --method cut or eac: weigh base clusters by how far the others bear them out; with eac, wct: by "
+    "connected triples; none by default.",
+)
+@click.option(
+    "--linkage",
+    type=click.Choice(["average", "complete", "single"]),
+    help="With --method eac: how clusters are compared; average by default.",
+)
+@click.option(
+    "--max-distinct",
+    type=COUNT_FROM_1,
+    metavar="U",
+    help="With --method eac or ptgp: distinct rows of labels at most; 20000 and 10000 by default.",
 )
 @click.option(
     "--utility",

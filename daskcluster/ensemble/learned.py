@@ -17,6 +17,7 @@ from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_option, check_real
 from .agreement import Rule
 from .bipartite import SMALL_BYTES
+from .distinct import LabelsOfRows
 from .incidence import Coded
 from .lowrank import co_association, low_rank_bytes, low_rank_representation, spectral_rows, unit_rows
 
@@ -127,26 +128,6 @@ class LowRank(Stage):
     def kept(self) -> tuple[str, ...]:
         """Embedding and history."""
         return ("low-rank",)
-
-
-class LabelsOfRows:
-    """Block of codes -> the labels that such rows have; a picklable callable.
-
-    Parameters
-    ----------
-    codes : (n, m) int
-    labels : (n,) int32
-        Equal rows get the label of the first of them; a row that is not there gets -1.
-    """
-
-    def __init__(self, codes: NDArray[Any], labels: NDArray[np.int32]) -> None:
-        self.labels: dict[bytes, int] = {}
-        for row, label in zip(codes, labels, strict=True):
-            self.labels.setdefault(row.tobytes(), int(label))
-
-    def __call__(self, codes: NDArray[Any]) -> NDArray[np.int32]:
-        """Label a block."""
-        return np.array([self.labels.get(row.tobytes(), -1) for row in codes], np.int32)
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def propagated(similarities: NDArray[np.float64], n_steps: int) -> NDArray[np.fl
     Parameters
     ----------
     similarities : (c, c) float64
-        Symmetric; the diagonal is not read. Overwritten.
+        Links of a vertex a row; the diagonal is not read. Overwritten.
     n_steps : int
         t. A trajectory is the distributions after 1 to t steps, one after the other.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .consensus import ECPCS, ISEC, KCC, SEC, BipartiteCut, Consensus
+from .consensus import EAC, ECPCS, ISEC, KCC, PTGP, SEC, BipartiteCut, Consensus
 from .cspml import CSPML, FastCSPML
 from .ensembles import USENC, Ensemble
 from .fastcsc import FastCSC
@@ -11,9 +11,11 @@ from .uspec import USPEC
 
 __all__ = [
     "CSPML",
+    "EAC",
     "ECPCS",
     "KCC",
     "ISEC",
+    "PTGP",
     "SEC",
     "USENC",
     "USPEC",

@@ -67,6 +67,10 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "KCC": lambda X, y, k: dc.KCC(k, random_state=0).fit_predict(partitions(X, k)),
     "KCC, categorical": lambda X, y, k: dc.KCC(k, utility="categorical", random_state=0).fit_predict(partitions(X, k)),
     "ECPCS": lambda X, y, k: dc.ECPCS(k, random_state=0).fit_predict(partitions(X, k)),
+    "EAC": lambda X, y, k: dc.EAC(k).fit_predict(partitions(X, k)),
+    "EAC, local": lambda X, y, k: dc.EAC(k, weights="local").fit_predict(partitions(X, k)),
+    "EAC, wct": lambda X, y, k: dc.EAC(k, weights="wct").fit_predict(partitions(X, k)),
+    "PTGP": lambda X, y, k: dc.PTGP(k, random_state=0).fit_predict(partitions(X, k)),
     "ISEC": lambda X, y, k: dc.ISEC(k, random_state=0).fit_predict(partitions(X, k)),
 }
 #: Those that find rings; to the others they are no clusters, or shapes of a size that they do not resolve.

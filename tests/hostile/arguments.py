@@ -34,6 +34,8 @@ FITS: dict[str, Any] = {
     "SEC": lambda **given: dc.SEC(**{"n_clusters": 3} | given).fit(np.stack([TRUTH] * 3, axis=1)),
     "KCC": lambda **given: dc.KCC(**{"n_clusters": 3} | given).fit(np.stack([TRUTH] * 3, axis=1)),
     "ECPCS": lambda **given: dc.ECPCS(**{"n_clusters": 3} | given).fit(np.stack([TRUTH] * 3, axis=1)),
+    "EAC": lambda **given: dc.EAC(**{"n_clusters": 3} | given).fit(np.stack([TRUTH] * 3, axis=1)),
+    "PTGP": lambda **given: dc.PTGP(**{"n_clusters": 3} | given).fit(np.stack([TRUTH] * 3, axis=1)),
     "ISEC": lambda **given: dc.ISEC(**{"n_clusters": 3} | given).fit(np.stack([TRUTH] * 3, axis=1)),
 }
 
@@ -121,6 +123,15 @@ CASES: list[Case] = [
     parameter("KCC", "p", 1, V, "p must be above 1, got 1$"),
     parameter("KCC", "p", "x", T, "p must be a number >= 1"),
     parameter("KCC", "tol", -1, V, "tol must be a number >= 0"),
+    parameter("EAC", "linkage", "ward", V, "linkage must be one of 'average', 'complete', 'single', got 'ward'$"),
+    parameter("EAC", "weights", "lca", V, "weights must be one of 'none', 'local', 'wct', got 'lca'$"),
+    parameter("EAC", "theta", 0, V, "theta must be above 0, got 0$"),
+    parameter("EAC", "decay", 1.5, V, "decay must be at most 1, got 1.5$"),
+    parameter("EAC", "max_distinct", 0, V, "max_distinct must be an integer >= 1, got 0$"),
+    parameter("EAC", "max_distinct", 2, V, "about 3 distinct rows of labels, more than max_distinct=2: use fewer"),
+    parameter("PTGP", "n_neighbors", 0, V, "n_neighbors must be an integer >= 1, got 0$"),
+    parameter("PTGP", "n_steps", 1.5, T, "n_steps must be an integer"),
+    parameter("PTGP", "max_distinct", 2, V, "about 3 distinct rows of labels, more than max_distinct=2: use fewer"),
     parameter("ECPCS", "n_steps", 0, V, "n_steps must be an integer >= 1, got 0$"),
     parameter("ECPCS", "n_steps", 2.5, T, "n_steps must be an integer"),
     refused("KMeans(foo=1)", lambda: dc.KMeans(3, foo=1), T, "unexpected keyword argument 'foo'"),  # type: ignore[call-arg]

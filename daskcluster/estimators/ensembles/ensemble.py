@@ -30,9 +30,9 @@ class Ensemble(EnsembleBase):
         gets the rows in memory. None means `USPEC`. Its ``n_clusters``, ``random_state``, ``missing``, ``storage`` and
         ``verbose``, where it has them, are the ensemble's.
     consensus : estimator, optional
-        `BipartiteCut` (None), `SEC`, `KCC`, `ECPCS` or `ISEC`; an `ISEC` without `n_representatives` leaves the
-        ensemble without `predict` and `transform`. Its ``n_clusters``, ``random_state``, ``storage`` and ``verbose``
-        are the ensemble's.
+        `BipartiteCut` (None), `SEC`, `KCC`, `EAC`, `PTGP`, `ECPCS` or `ISEC`; an `ISEC` without `n_representatives`
+        leaves the ensemble without `predict` and `transform`. Its ``n_clusters``, ``random_state``, ``storage`` and
+        ``verbose`` are the ensemble's.
     n_base_clusterings : int
         m.
     k_range : pair of int, optional
