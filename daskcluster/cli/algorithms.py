@@ -15,6 +15,7 @@ __all__ = [
     "ALGORITHMS",
     "CONSENSUS",
     "CONSENSUS_PARAMETERS",
+    "CONSENSUS_VALUES",
     "ESTIMATOR_OPTIONS",
     "ChosenEstimator",
     "check_consensus_option",

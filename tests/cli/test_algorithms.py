@@ -9,7 +9,7 @@ import click
 import pytest
 
 from daskcluster import estimators
-from daskcluster.cli.algorithms import ALGORITHMS, CONSENSUS, CONSENSUS_PARAMETERS, ESTIMATOR_OPTIONS
+from daskcluster.cli.algorithms import ALGORITHMS, CONSENSUS, CONSENSUS_PARAMETERS, CONSENSUS_VALUES, ESTIMATOR_OPTIONS
 from tests.cli.calls import as_json, fail, succeed
 
 
@@ -26,8 +26,16 @@ def test_tables_agree_with_the_estimators():
         assert offered | {"n_clusters", "random_state", "storage", "verbose"} == set(parameters)
     inside = [option.parameter for option in ESTIMATOR_OPTIONS if option not in own]
     assert inside == [f"consensus__{parameter}" for parameter in CONSENSUS_PARAMETERS]
-    for parameter, method in CONSENSUS_PARAMETERS.items():
-        assert parameter in inspect.signature(getattr(estimators, CONSENSUS[method])).parameters
+    for parameter, methods in CONSENSUS_PARAMETERS.items():
+        for method, name in CONSENSUS.items():
+            assert (parameter in inspect.signature(getattr(estimators, name)).parameters) == (method in methods)
+
+
+def test_values_of_consensus_options_are_those_of_each():
+    from daskcluster.ensemble.overlaps import WEIGHTS
+    from daskcluster.estimators.consensus import eac
+
+    assert CONSENSUS_VALUES == {"weights": {"cut": WEIGHTS, "eac": eac.WEIGHTS}}
 
 
 def test_choices_agree_with_the_estimators():

@@ -61,7 +61,7 @@ def test_rows_without_label_are_told(blobs):
         (["base.zarr", "--weights", "wct"], "--weights wct does not apply to --method cut"),
         (["base.zarr", "--linkage", "single"], "--linkage does not apply to --method cut"),
         (["base.zarr", "--method", "sec", "--max-distinct", 9], "--max-distinct does not apply to --method sec"),
-        (["base.zarr", "--method", "ptgp", "--max-distinct", 1], "distinct rows of labels, more than max_distinct=1"),
+        (["base.zarr", "--method", "ptgp", "--max-distinct", 1], "distinct rows of labels, more than --max-distinct 1"),
         (["base.zarr", "--method", "sec", "--weights", "local"], "--weights does not apply to --method sec"),
         (["base.zarr", "--method", "sec", "--representatives", 5], "--representatives does not apply to --method sec"),
         (["X.zarr"], "whole numbers"),

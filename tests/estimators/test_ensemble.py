@@ -211,6 +211,15 @@ def test_every_consensus_with_every_sampling(consensus, sampling):
             model.predict(IRIS)
 
 
+@pytest.mark.parametrize("consensus", [dc.KCC(), dc.ECPCS(), dc.EAC(weights="local"), dc.PTGP()], ids=str)
+def test_every_other_consensus(consensus, tmp_path):
+    model = ensemble(base=dc.KMeans(), consensus=consensus, n_base_clusterings=4).fit(IRIS)
+    assert nmi(SPECIES, model.labels_) > 0.5
+    assert model.n_iter_ >= 1
+    model.save(tmp_path / "model.zarr")
+    np.testing.assert_array_equal(dc.load_model(tmp_path / "model.zarr").predict(IRIS), model.labels_)
+
+
 # -- base clusterers ---------------------------------------------------------------------------------------------------
 
 

@@ -160,7 +160,7 @@ class EnsembleBase(RowClusterer):
             self.consensus_ = consensus
             self.estimators_ = self._estimators(base, made)
             self.base_n_clusters_ = np.diff(coded.book.offsets)
-            self.n_clusters_, self.n_iter_ = consensus.n_clusters_, consensus.n_iter_
+            self.n_clusters_, self.n_iter_ = consensus.n_clusters_, getattr(consensus, "n_iter_", 1)
             consensus.n_features_in_ = self.n_base_clusterings
             outputs = run(s.label, lazy, self._again(run.rows))
             self.labels_, self.agreement_ = outputs["labels"], outputs["agreement"]

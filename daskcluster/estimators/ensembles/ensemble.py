@@ -77,7 +77,7 @@ class Ensemble(EnsembleBase):
     n_clusters_ : int
         k, or fewer (with a `FewerClustersWarning`) when the base clusterings do not tell more apart.
     n_iter_ : int
-        That of the consensus.
+        That of the consensus; 1 where it does not go over the rows until it stands.
     n_features_in_ : int
 
     Raises
