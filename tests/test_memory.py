@@ -164,7 +164,7 @@ def main(cases: list[dict[str, Any]], folder: str) -> None:
     """Measure every case in a child; write the reports."""
     with dask.config.set(scheduler="synchronous"):  # no threads before the forks
         for case in one_of_each(cases):
-            few = {"max_iter": 1} if case["class"] not in ("Ensemble", "ISEC") else {}
+            few = {"max_iter": 1} if case["class"] not in ("Ensemble", "ISEC", "EAC") else {}
             X = (
                 generate(600, 6)
                 if case.get("form") == "raster"

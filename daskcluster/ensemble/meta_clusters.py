@@ -86,12 +86,12 @@ def jaccard(counts: NDArray[np.float64], book: LabelBook) -> NDArray[np.float64]
     return np.divide(counts, either, out=np.zeros_like(counts), where=either > 0)
 
 
-def propagated(similarities: NDArray[np.float64], n_steps: int) -> NDArray[np.float64]:
+def propagated(similarities: NDArray[Any], n_steps: int) -> NDArray[Any]:
     """Cosines (c, c) of the trajectories of random walks that start at the vertices.
 
     Parameters
     ----------
-    similarities : (c, c) float64
+    similarities : (c, c) float64 or float32
         Links of a vertex a row; the diagonal is not read. Overwritten.
     n_steps : int
         t. A trajectory is the distributions after 1 to t steps, one after the other.
@@ -108,12 +108,14 @@ def propagated(similarities: NDArray[np.float64], n_steps: int) -> NDArray[np.fl
     with one_blas_thread():
         first = step @ step.T
         products, walk = first, step
-        for digit in f"{n_steps:b}"[1:]:
+        digits = f"{n_steps:b}"[1:]
+        for place, digit in enumerate(digits, 1):
             products = products + walk @ products @ walk.T
-            walk = walk @ walk
             if digit == "1":
                 products = first + step @ products @ step.T
-                walk = walk @ step
+            if place < len(digits):
+                walk = walk @ walk
+                walk = walk @ step if digit == "1" else walk
     lengths = np.sqrt(np.diag(products))[:, None]
     np.divide(products, lengths, out=products, where=lengths > 0)
     np.divide(products, lengths.T, out=products, where=lengths.T > 0)

@@ -24,8 +24,8 @@ from .meta_clusters import propagated
 
 __all__ = ["Trajectories", "default_steps", "elite_links", "row_weights_by_trajectories"]
 
-#: Matrices (u, u) float64 at the peak of the random walk.
-N_MATRICES = 7
+#: Matrices (u, u) float32 at the peak of the random walk.
+N_MATRICES = 8
 
 
 def default_steps(n_distinct: int) -> int:
@@ -33,12 +33,12 @@ def default_steps(n_distinct: int) -> int:
     return max(1, int(np.sqrt(n_distinct) / 2))
 
 
-def elite_links(likeness: NDArray[np.float64], counts: NDArray[np.int64], n_neighbors: int) -> NDArray[np.float64]:
+def elite_links(likeness: NDArray[np.float32], counts: NDArray[np.int64], n_neighbors: int) -> NDArray[np.float32]:
     """Links of a random walk over distinct rows (u, u): the way to a row counts by its likeness and its weight.
 
     Parameters
     ----------
-    likeness : (u, u) float64
+    likeness : (u, u) float32
         Symmetric, 0 on the diagonal. Overwritten.
     counts : (u,) int64
     n_neighbors : int
@@ -49,21 +49,21 @@ def elite_links(likeness: NDArray[np.float64], counts: NDArray[np.int64], n_neig
     least = np.partition(likeness, place, axis=1)[:, place]
     kept = likeness >= least[:, None]
     likeness[~(kept | kept.T)] = 0.0
-    likeness *= counts
+    likeness *= counts.astype(np.float32)
     return likeness
 
 
 def row_weights_by_trajectories(
-    similarities: NDArray[np.float64], distinct: Distinct, book: LabelBook
+    similarities: NDArray[np.float32], distinct: Distinct, book: LabelBook
 ) -> NDArray[np.float64]:
     """Edges (u, c) of distinct rows and base clusters: the mean similarity to the distinct rows of a base cluster."""
     edges = label_edges(distinct.codes, book.offsets).astype(np.intp)
-    members = np.zeros((len(edges), book.n_base_clusters + 1))
+    members = np.zeros((len(edges), book.n_base_clusters + 1), np.float32)
     np.put_along_axis(members, edges, 1.0, axis=1)  # -1 is the last column
     members = members[:, :-1]
     members /= members.sum(axis=0)
     with one_blas_thread():
-        return np.asarray(similarities @ members)
+        return (similarities @ members).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ class Trajectories(Stage):
     def _find(self, distinct: Distinct, likeness: Likeness, seed: int) -> NDArray[np.int32]:
         u = len(distinct.counts)
         check_distinct_size("PTGP", u, self._bytes(u, likeness.book.n_base_clusters))
-        links = squareform(likeness.of_rows(distinct.codes), checks=False) if u > 1 else np.zeros((1, 1))
+        pairs = likeness.of_rows(distinct.codes).astype(np.float32)
+        links = squareform(pairs, checks=False) if u > 1 else np.zeros((1, 1), np.float32)
         links = elite_links(links, distinct.counts, self.n_neighbors or default_steps(u))
         similarities = propagated(links, self.n_steps or default_steps(u))
         weights = row_weights_by_trajectories(similarities, distinct, likeness.book)  # (u, c)
@@ -126,7 +127,7 @@ class Trajectories(Stage):
 
     def _bytes(self, n_distinct: int, n_base_clusters: int) -> int:
         c = n_base_clusters
-        return 8 * N_MATRICES * n_distinct**2 + 8 * (3 * n_distinct * c + 5 * c**2)
+        return 4 * N_MATRICES * n_distinct**2 + 8 * (3 * n_distinct * c + 5 * c**2)
 
     def cost(self, sizes: Sizes) -> Cost:
         """No pass: matrices of u by u numbers, and some 3 log2(t) products of them."""

@@ -39,7 +39,7 @@ class PTGP(Consensus):
     max_iter : int
         Lloyd passes of the discretisation, at most; over distinct rows.
     max_distinct : int
-        Distinct rows of labels at most; more are an error. It takes some 56 times their square of bytes, and time that
+        Distinct rows of labels at most; more are an error. It takes some 32 times their square of bytes, and time that
         grows with their cube.
     random_state : int, numpy RandomState or Generator, or None
     storage : path, optional
@@ -79,8 +79,9 @@ class PTGP(Consensus):
     Ties of the K-th neighbor are all kept, and a link stays if one of the two has it. Departures: with missing labels
     the share in which two rows agree is that of `EAC`; a micro-cluster without links is
     similar to itself only; new rows whose labels no row of `fit` has go to the cluster with whose rows they agree most
-    on average. Labels are bit-equal for any chunking, dtype of the labels, scheduler, number of workers and BLAS
-    threads.
+    on average. Walks are
+    computed in float32. Labels are bit-equal for any chunking, dtype of the labels, scheduler, number of workers and
+    BLAS threads.
 
     Examples
     --------
