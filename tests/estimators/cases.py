@@ -206,8 +206,6 @@ CASES = [
     Case("BipartiteCut", of(dc.BipartiteCut), base_clusterings, consensus=True),
     Case("BipartiteCut-local", of(dc.BipartiteCut, weights="local"), base_clusterings, consensus=True),
     Case("ECPCS", of(dc.ECPCS), base_clusterings, consensus=True),
-    Case("EAC", of(dc.EAC), base_clusterings, consensus=True),
-    Case("EAC-local", of(dc.EAC, weights="local"), base_clusterings, consensus=True),
     Case("EAC-wct", of(dc.EAC, weights="wct"), base_clusterings, consensus=True),
     Case("PTGP", of(dc.PTGP), base_clusterings, consensus=True),
     Case("SEC", of(dc.SEC, n_init=4), base_clusterings, consensus=True),
