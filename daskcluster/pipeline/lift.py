@@ -16,7 +16,7 @@ from .bipartite import EdgesOf
 from .lloyd import NearestCenters
 from .rows import scatter_rows
 
-__all__ = ["LiftedLabels", "LiftedRows", "LinkedRows", "embed_block", "sure_centers"]
+__all__ = ["MANY_CENTERS", "LiftedLabels", "LiftedRows", "LinkedRows", "embed_block", "sure_centers"]
 
 
 #: From so many centres on their products with the vectors are faster than distances.
@@ -68,6 +68,22 @@ class LinkedRows(LiftedRows):
     def nearest_centers(self, centers: NDArray[np.float64]) -> Any:
         """Block -> nearest of these centres (k, q)."""
         return LiftedLabels(self, [centers]) if len(centers) >= MANY_CENTERS else NearestCenters(self, centers)
+
+    def right_points(self, block: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """The right vertices to which rows of a block are linked: places in the embedding (p', q), and masses (p',).
+
+        A row that has one edge lies there. The mass is the sum over the rows of an edge's share of the row.
+        """
+        indices, weights, _ = self.linked_edges(block)
+        there = (indices >= 0) & self.linked[indices]
+        shares = np.where(there, weights, np.float32(0)).astype(np.float64)
+        sums = shares.sum(axis=1, keepdims=True)
+        np.divide(shares, sums, out=shares, where=sums > 0)
+        masses = np.bincount(indices[there], shares[there], minlength=len(self.vectors))
+        found = np.flatnonzero(masses > 0)
+        vectors = self.vectors[found, : self.n_components].astype(np.float64)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors.astype(np.float32), masses[found]
 
     def first(self, n_components: int) -> LinkedRows:
         """The embedding by the first columns only."""

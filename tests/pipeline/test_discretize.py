@@ -193,7 +193,7 @@ def test_all_stages_agree_with_the_paper_in_plain_loops(neighborhood):
 
     uniforms = np.random.default_rng(0).random((2, 2))
     expected = uspec.uspec(X, representatives, 4, 2, uniforms, rep_clusters, n_candidates)
-    centers = discretize(held, points, ours, 2).centers
+    centers = discretize(held, points, held.compute(), 2).centers
     labels = assign_labels(held, points, centers).compute()
     assert adjusted_rand_score(expected, labels) == 1
     assert adjusted_rand_score(truth, labels) == 1
