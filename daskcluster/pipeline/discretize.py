@@ -18,7 +18,7 @@ from ..runtime.stages import Run, Stage
 from ..runtime.threads import one_blas_thread
 from ..validation import POINTS, check_integer, most_clusters
 from .kmeans import center_starts, sample_size
-from .lift import MANY_CENTERS, LinkedRows
+from .lift import LinkedRows, table_bytes
 from .lloyd import (
     NO_WEIGHTS,
     Centers,
@@ -31,6 +31,7 @@ from .lloyd import (
 
 __all__ = [
     "DISCRETIZE_TOL",
+    "MANY_CLUSTERS",
     "Discretize",
     "assign_labels",
     "discretize",
@@ -44,6 +45,8 @@ __all__ = [
 DISCRETIZE_TOL = 1e-4
 
 
+#: From so many clusters on starts are sought among representatives; of fewer, those on sampled rows take little time.
+MANY_CLUSTERS = 32
 #: Lloyd passes over all rows that a forecast assumes; 2 to 6 are usual.
 LIKELY_ITER = 6
 
@@ -82,10 +85,11 @@ class Discretize(Stage):
         )
 
     def cost(self, sizes: Sizes) -> Cost:
-        """`LIKELY_ITER` passes, each with the lift; before them k-means on a sample."""
+        """`LIKELY_ITER` passes, each with the lift; before them k-means on a sample, or on the right vertices."""
         k = self.n_clusters
         drawn = min(sample_size(k), sizes.n_samples) * (8 * k + 20 * sizes.n_edges + 2 * sizes.held_bytes + 60)
-        return sizes.over_held(lifted_bytes(sizes, k), times=LIKELY_ITER, eager_bytes=drawn)
+        tables = table_bytes(sizes.n_right, k)
+        return sizes.over_held(lifted_bytes(sizes, k) + tables, times=LIKELY_ITER, eager_bytes=drawn + 2 * tables)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -132,7 +136,7 @@ def discretize(
     -----
     Departure from uspec_usenc_2019, which says no more than "k-means": k-means++ starts on points that do not grow
     with n, then passes over all rows, each fused with the lift, until the centres stay. The starting points are the
-    sampled rows. Of a graph between rows and representatives, and `MANY_CENTERS` clusters or more, they are the
+    sampled rows. Of a graph between rows and representatives, and `MANY_CLUSTERS` clusters or more, they are the
     representatives, weighted by their mass, and passes over the sampled rows go before those over all: p points where
     the sample grows with k, so a start takes p k**2 operations and not k**3 times hundreds, and small clusters are
     there, since each has its representatives.
@@ -151,7 +155,7 @@ def starting_points(
     points: Points, drawn: NDArray[Any], n_clusters: int
 ) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
     """Points of an embedding (s, q) among which clusters start, and their weights (s,), or (0,) for weights of 1."""
-    if isinstance(points, LinkedRows) and n_clusters >= MANY_CENTERS:
+    if isinstance(points, LinkedRows) and n_clusters >= MANY_CLUSTERS:
         return points.right_points(drawn)
     return points(drawn)[0], NO_WEIGHTS
 

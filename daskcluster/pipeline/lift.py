@@ -16,13 +16,18 @@ from .bipartite import EdgesOf
 from .lloyd import NearestCenters
 from .rows import scatter_rows
 
-__all__ = ["MANY_CENTERS", "LiftedLabels", "LiftedRows", "LinkedRows", "embed_block", "sure_centers"]
+__all__ = ["MANY_CENTERS", "LiftedLabels", "LiftedRows", "LinkedRows", "embed_block", "sure_centers", "table_bytes"]
 
 
 #: From so many centres on their products with the vectors are faster than distances.
 MANY_CENTERS = 20
 #: Float32 sums of a handful of terms are within this share of the largest one, with room.
 ROUNDING = 1e-5
+
+
+def table_bytes(n_right: int, n_centers: int) -> int:
+    """Bytes of the products of right vertices and so many centres, made in float64, and of the vectors beside them."""
+    return 24 * n_right * n_centers if n_centers >= MANY_CENTERS else 0
 
 
 class LiftedRows:

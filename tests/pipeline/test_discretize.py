@@ -18,8 +18,8 @@ from daskcluster.pipeline import lloyd as lloyd_module
 from daskcluster.pipeline.affinity import affinity_graph, distance_sum, mean_distance
 from daskcluster.pipeline.bipartite import pack_edges, unpack_edges
 from daskcluster.pipeline.cut import transfer_cut
-from daskcluster.pipeline.discretize import assign_labels, discretize, starting_points, warn_fewer
-from daskcluster.pipeline.lift import MANY_CENTERS, LiftedRows, LinkedRows
+from daskcluster.pipeline.discretize import MANY_CLUSTERS, assign_labels, discretize, starting_points, warn_fewer
+from daskcluster.pipeline.lift import LiftedRows, LinkedRows
 from daskcluster.pipeline.lloyd import nearest_centers
 from daskcluster.pipeline.neighbors import index_representatives, nearest_representatives
 from daskcluster.pipeline.rows import RowForm
@@ -136,7 +136,7 @@ def test_passes_over_all_rows_are_limited():
 
 # -- many clusters
 
-MANY = 24
+MANY = MANY_CLUSTERS
 
 
 def draw_linked(n_rows, seed=0):
@@ -157,11 +157,11 @@ def draw_linked(n_rows, seed=0):
 @pytest.mark.parametrize("seed", range(3))
 def test_many_clusters_start_on_the_representatives(seed):
     """Few rows are drawn, and the clusters are there all the same; `n_init` starts, none of them on rows."""
-    edges, points, truth = draw_linked(3000, seed)
-    begin, weights = starting_points(points, edges[:400], MANY)
-    assert 5 * MANY - 5 < len(begin) <= 5 * MANY
-    assert weights.sum() == pytest.approx(400)
-    found = discretize(blocks_of(edges), points, edges[:400], MANY, n_init=2, seed=seed)
+    edges, points, truth = draw_linked(900, seed)
+    begin, weights = starting_points(points, edges[:500], MANY)
+    assert 5 * MANY - 10 < len(begin) <= 5 * MANY
+    assert weights.sum() == pytest.approx(500)
+    found = discretize(blocks_of(edges), points, edges[:500], MANY, n_init=2, seed=seed)
     labels = assign_labels(blocks_of(edges), points, found.centers).compute()
     assert adjusted_rand_score(truth, labels) > 0.99
     rows = points(edges)[0]
@@ -170,7 +170,7 @@ def test_many_clusters_start_on_the_representatives(seed):
 
 def test_few_clusters_start_on_rows():
     edges, points, _ = draw_linked(100)
-    begin, weights = starting_points(points, edges, MANY_CENTERS - 1)
+    begin, weights = starting_points(points, edges, MANY - 1)
     assert np.array_equal(begin, points(edges)[0])
     assert len(weights) == 0
 
