@@ -137,17 +137,20 @@ def discretize(
     Departure from uspec_usenc_2019, which says no more than "k-means": k-means++ starts on points that do not grow
     with n, then passes over all rows, each fused with the lift, until the centres stay. The starting points are the
     sampled rows. Of a graph between rows and representatives, and `MANY_CLUSTERS` clusters or more, they are the
-    representatives, weighted by their mass, and passes over the sampled rows go before those over all: p points where
-    the sample grows with k, so a start takes p k**2 operations and not k**3 times hundreds, and small clusters are
-    there, since each has its representatives.
+    representatives, weighted by their mass, and each start goes on over the sampled rows, where the best is chosen: p
+    points where the sample grows with k, so a start takes p k**2 operations and not k**3 times hundreds, and small
+    clusters are there, since each has its representatives.
     """
     begin, weights = starting_points(points, drawn, n_clusters)
     starts = (center_starts(begin, n_clusters, stream(seed, "discretize", number), weights) for number in range(n_init))
-    with one_blas_thread():
-        best, _ = best_of_starts(begin, starts, weights, max_iter=max_iter)
     options: dict[str, Any] = {"max_iter": max_iter, "limit": _limit(begin, weights), "n_clusters": n_clusters}
-    if len(weights):
-        best = lloyd_over_block(drawn, points, best.centers, **options)
+    with one_blas_thread():
+        if len(weights):
+            found = (best_of_starts(begin, [start], weights, max_iter=max_iter)[0] for start in starts)
+            runs = (lloyd_over_block(drawn, points, run.centers, **options) for run in found)
+            best = min(runs, key=lambda run: run.inertia)
+        else:
+            best, _ = best_of_starts(begin, starts, max_iter=max_iter)
     return lloyd_over_blocks(held, points, best.centers, **options)
 
 
