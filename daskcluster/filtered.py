@@ -102,7 +102,7 @@ def filtered_eigenpairs(
     rng = np.random.default_rng(0)
     lowest = _lower_bound(product, rng)
     block = rng.standard_normal((n_rows, width))
-    spare = np.empty_like(block), np.empty_like(block)
+    spare = [np.empty_like(block), np.empty_like(block)]
     wanted, residuals = slice(n_components), []
     while True:
         begun = product.work
@@ -142,7 +142,7 @@ def _ritz_pairs(
 def _filtered(
     product: _Product,
     block: NDArray[np.float64],
-    spare: tuple[NDArray[np.float64], ...],
+    spare: list[NDArray[np.float64]],
     lowest: float,
     values: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], ...]:

@@ -44,7 +44,7 @@ class LiftedRows:
         self.n_components = vectors.shape[1]
         padding = -self.n_components % PAD_COLUMNS
         self.vectors = np.pad(vectors.astype(np.float32), ((0, 0), (0, padding)))
-        self.linked = vectors.any(axis=1)
+        self.linked: NDArray[np.bool_] = np.asarray(vectors.any(axis=1))
 
     def __call__(self, block: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.intp] | None]:
         """Embed a block."""
@@ -84,7 +84,7 @@ class LinkedRows(LiftedRows):
         shares = np.where(there, weights, np.float32(0)).astype(np.float64)
         sums = shares.sum(axis=1, keepdims=True)
         np.divide(shares, sums, out=shares, where=sums > 0)
-        masses = np.bincount(indices[there], shares[there], minlength=len(self.vectors))
+        masses = np.bincount(indices[there], shares[there], minlength=len(self.vectors)).astype(np.float64)
         found = np.flatnonzero(masses > 0)
         vectors = self.vectors[found, : self.n_components].astype(np.float64)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
