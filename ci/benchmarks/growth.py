@@ -80,10 +80,10 @@ def runs(sizes: dict[str, int], repeat: int) -> dict[str, float]:
     """Medians of several processes."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "--one", json.dumps(sizes)]
-    outputs = [
-        subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(repeat)
-    ]
-    found = [json.loads(output.stdout.splitlines()[-1]) for output in outputs]
+    found = []
+    for _ in range(repeat):
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        found.append(json.loads(done.stdout.splitlines()[-1]))
     return {name: statistics.median(each[name] for each in found) for name in found[0]}
 
 

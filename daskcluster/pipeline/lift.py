@@ -16,7 +16,7 @@ from .bipartite import EdgesOf
 from .lloyd import NearestCenters
 from .rows import scatter_rows
 
-__all__ = ["MANY_CENTERS", "LiftedLabels", "LiftedRows", "LinkedRows", "embed_block", "sure_centers", "table_bytes"]
+__all__ = ["LiftedLabels", "LiftedRows", "LinkedRows", "embed_block", "sure_centers", "table_bytes"]
 
 
 #: From so many centres on their products with the vectors are faster than distances.
