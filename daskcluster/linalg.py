@@ -1,4 +1,4 @@
-"""Small eager eigenproblems, order and sign fixed."""
+"""Eager eigenproblems, order and sign fixed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.linalg import cython_lapack
 
+from .filtered import filtered_eigenpairs
 from .runtime.threads import one_blas_thread
 
 __all__ = ["largest_eigenpairs"]
@@ -94,12 +95,16 @@ def largest_eigenpairs(
 
     Notes
     -----
-    Dense LAPACK on one BLAS thread: the result is the same for any number of threads, and a loaded machine does not
-    slow it down. 8 p**2 bytes besides the matrix. Vectors of equal eigenvalues are one basis of their space.
+    On one BLAS thread: the result is the same for any number of threads, and a loaded machine does not slow it down.
+    Dense LAPACK, but for a large sparse matrix of which few are wanted: see `filtered_eigenpairs`. 8 p**2 bytes besides
+    the matrix. Vectors of equal eigenvalues are one basis of their space.
     """
     with one_blas_thread():
-        values, vectors = _largest(matrix, n_components)
-    values, vectors = values[::-1], vectors[:, ::-1]
+        found = filtered_eigenpairs(matrix, n_components)
+        if found is None:
+            values, vectors = _largest(matrix, n_components)
+            found = values[::-1], vectors[:, ::-1]
+    values, vectors = found
     largest = np.abs(vectors).argmax(axis=0)
     signs = np.where(vectors[largest, np.arange(n_components)] < 0, -1.0, 1.0)
     return values.copy(), np.ascontiguousarray(vectors * signs)

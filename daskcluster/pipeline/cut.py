@@ -168,12 +168,16 @@ def cut_small_graph(
     `n_clusters` are those of which the graph has too many parts, if not as many as `n_components`.
     """
     n_clusters = n_components if n_clusters is None else n_clusters
+    n_right = packed["n_right"]
     small = sum_packed([packed])
-    small += np.triu(small, 1).T
+    row, column = np.divmod(packed["places"], n_right)
+    small[column, row] = small[row, column]
     degrees = small.sum(axis=1)
     linked = np.flatnonzero(degrees > 0)
     roots = np.sqrt(degrees[linked])
-    symmetric = small[np.ix_(linked, linked)] / roots[:, None] / roots
+    symmetric = small if len(linked) == n_right else small[np.ix_(linked, linked)]
+    symmetric /= roots[:, None]  # in place: the matrix may be the largest thing of the fit
+    symmetric /= roots
     parts = parts_of(symmetric > LEAST_LINK)
     large = without_specks(parts, degrees[linked], n_clusters)
     if not large.all():
@@ -185,7 +189,7 @@ def cut_small_graph(
     kept = values > LEAST_EIGENVALUE
     kept[0] = True
     values, vectors = values[kept], vectors[:, kept]
-    lifted = np.zeros((len(small), len(values)))
+    lifted = np.zeros((n_right, len(values)))
     lifted[linked] = vectors / roots[:, None] / np.sqrt(np.maximum(values, LEAST_EIGENVALUE))
     return TransferCut(lifted, np.clip(1.0 - values, 0.0, 1.0), len(linked))
 

@@ -18,15 +18,35 @@ from ..runtime.stages import Run, Stage
 from ..runtime.threads import one_blas_thread
 from ..validation import POINTS, check_integer, most_clusters
 from .kmeans import center_starts, sample_size
-from .lloyd import Centers, Points, best_of_starts, lloyd_over_blocks, nearest_centers
+from .lift import LinkedRows, table_bytes
+from .lloyd import (
+    NO_WEIGHTS,
+    Centers,
+    Points,
+    best_of_starts,
+    lloyd_over_block,
+    lloyd_over_blocks,
+    nearest_centers,
+)
 
-__all__ = ["DISCRETIZE_TOL", "Discretize", "assign_labels", "discretize", "warn_few_points", "warn_fewer"]
+__all__ = [
+    "DISCRETIZE_TOL",
+    "MANY_CLUSTERS",
+    "Discretize",
+    "assign_labels",
+    "discretize",
+    "starting_points",
+    "warn_few_points",
+    "warn_fewer",
+]
 
 #: Lloyd passes over all rows stop when the centres move by less, squared and summed, relative to the rows' variance.
 #: The centres come converged from the sample; what is left is less than the sample's own noise.
 DISCRETIZE_TOL = 1e-4
 
 
+#: From so many clusters on starts are sought among representatives; of fewer, those on sampled rows take little time.
+MANY_CLUSTERS = 32
 #: Lloyd passes over all rows that a forecast assumes; 2 to 6 are usual.
 LIKELY_ITER = 6
 
@@ -60,16 +80,16 @@ class Discretize(Stage):
         return Centers(made["centers"], float(made.get("inertia", np.nan)), int(made.get("n_iter", 0)))
 
     def _find(self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]]) -> Centers:
-        sample, _ = points(draw())
         return discretize(
-            held, points, sample, self.n_clusters, n_init=self.n_init, max_iter=self.max_iter, seed=run.seed
+            held, points, draw(), self.n_clusters, n_init=self.n_init, max_iter=self.max_iter, seed=run.seed
         )
 
     def cost(self, sizes: Sizes) -> Cost:
-        """`LIKELY_ITER` passes, each with the lift; before them k-means on a sample."""
+        """`LIKELY_ITER` passes, each with the lift; before them k-means on a sample, or on the right vertices."""
         k = self.n_clusters
         drawn = min(sample_size(k), sizes.n_samples) * (8 * k + 20 * sizes.n_edges + 2 * sizes.held_bytes + 60)
-        return sizes.over_held(lifted_bytes(sizes, k), times=LIKELY_ITER, eager_bytes=drawn)
+        tables = table_bytes(sizes.n_right, k)
+        return sizes.over_held(lifted_bytes(sizes, k) + tables, times=LIKELY_ITER, eager_bytes=drawn + 2 * tables)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -85,7 +105,7 @@ def lifted_bytes(sizes: Sizes, n_clusters: int) -> int:
 def discretize(
     held: da.Array,
     points: Points,
-    sample: NDArray[np.floating],
+    drawn: NDArray[Any],
     n_clusters: int,
     *,
     n_init: int = 3,
@@ -98,13 +118,13 @@ def discretize(
     ----------
     held, points
         Row blocks and the function that embeds them.
-    sample : (s, q)
-        Embedded rows on which starts are made and compared.
+    drawn : (s, ...)
+        Sampled rows in the form of a block.
     n_clusters : int
     n_init : int
-        Starts on the sample; the one with the lowest inertia goes on.
+        Starts; the one with the lowest inertia goes on.
     max_iter : int
-        Lloyd passes on the sample, and again over all rows.
+        Lloyd passes on the starting points, on sampled rows, and over all rows.
     seed : int
         Root seed.
 
@@ -114,14 +134,41 @@ def discretize(
 
     Notes
     -----
-    Departure from uspec_usenc_2019, which says no more than "k-means": k-means++ starts on a sample that does not grow
-    with n, then passes over all rows, each fused with the lift, until the centres stay.
+    Departure from uspec_usenc_2019, which says no more than "k-means": k-means++ starts on points that do not grow
+    with n, then passes over all rows, each fused with the lift, until the centres stay. The starting points are the
+    sampled rows. Of a graph between rows and representatives, and `MANY_CLUSTERS` clusters or more, they are the
+    representatives, weighted by their mass, and each start goes on over the sampled rows, where the best is chosen: p
+    points where the sample grows with k, so a start takes p k**2 operations and not k**3 times hundreds, and small
+    clusters are there, since each has its representatives.
     """
-    starts = (center_starts(sample, n_clusters, stream(seed, "discretize", number)) for number in range(n_init))
+    begin, weights = starting_points(points, drawn, n_clusters)
+    starts = (center_starts(begin, n_clusters, stream(seed, "discretize", number), weights) for number in range(n_init))
+    options: dict[str, Any] = {"max_iter": max_iter, "limit": _limit(begin, weights), "n_clusters": n_clusters}
     with one_blas_thread():
-        best, _ = best_of_starts(sample, starts, max_iter=max_iter)
-    limit = DISCRETIZE_TOL * float(np.var(sample, axis=0, dtype=np.float64).sum())
-    return lloyd_over_blocks(held, points, best.centers, max_iter=max_iter, limit=limit, n_clusters=n_clusters)
+        if len(weights):
+            found = (best_of_starts(begin, [start], weights, max_iter=max_iter)[0] for start in starts)
+            runs = (lloyd_over_block(drawn, points, run.centers, **options) for run in found)
+            best = min(runs, key=lambda run: run.inertia)
+        else:
+            best, _ = best_of_starts(begin, starts, max_iter=max_iter)
+    return lloyd_over_blocks(held, points, best.centers, **options)
+
+
+def starting_points(
+    points: Points, drawn: NDArray[Any], n_clusters: int
+) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
+    """Points of an embedding (s, q) among which clusters start, and their weights (s,), or (0,) for weights of 1."""
+    if isinstance(points, LinkedRows) and n_clusters >= MANY_CLUSTERS:
+        return points.right_points(drawn)
+    return points(drawn)[0], NO_WEIGHTS
+
+
+def _limit(begin: NDArray[np.floating], weights: NDArray[np.float64]) -> float:
+    """Movement of the centres, squared and summed, that is none."""
+    if not len(weights):
+        return DISCRETIZE_TOL * float(np.var(begin, axis=0, dtype=np.float64).sum())
+    mean = np.average(begin, axis=0, weights=weights)
+    return DISCRETIZE_TOL * float(np.average(((begin - mean) ** 2).sum(axis=1), weights=weights))
 
 
 def assign_labels(held: da.Array, points: Points, centers: NDArray[np.float64]) -> da.Array:

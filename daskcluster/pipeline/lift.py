@@ -16,13 +16,18 @@ from .bipartite import EdgesOf
 from .lloyd import NearestCenters
 from .rows import scatter_rows
 
-__all__ = ["LiftedLabels", "LiftedRows", "LinkedRows", "embed_block", "sure_centers"]
+__all__ = ["LiftedLabels", "LiftedRows", "LinkedRows", "embed_block", "sure_centers", "table_bytes"]
 
 
 #: From so many centres on their products with the vectors are faster than distances.
 MANY_CENTERS = 20
 #: Float32 sums of a handful of terms are within this share of the largest one, with room.
 ROUNDING = 1e-5
+
+
+def table_bytes(n_right: int, n_centers: int) -> int:
+    """Bytes of the products of right vertices and so many centres, made in float64, and of the vectors beside them."""
+    return 24 * n_right * n_centers if n_centers >= MANY_CENTERS else 0
 
 
 class LiftedRows:
@@ -39,7 +44,7 @@ class LiftedRows:
         self.n_components = vectors.shape[1]
         padding = -self.n_components % PAD_COLUMNS
         self.vectors = np.pad(vectors.astype(np.float32), ((0, 0), (0, padding)))
-        self.linked = vectors.any(axis=1)
+        self.linked: NDArray[np.bool_] = np.asarray(vectors.any(axis=1))
 
     def __call__(self, block: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.intp] | None]:
         """Embed a block."""
@@ -68,6 +73,22 @@ class LinkedRows(LiftedRows):
     def nearest_centers(self, centers: NDArray[np.float64]) -> Any:
         """Block -> nearest of these centres (k, q)."""
         return LiftedLabels(self, [centers]) if len(centers) >= MANY_CENTERS else NearestCenters(self, centers)
+
+    def right_points(self, block: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """The right vertices to which rows of a block are linked: places in the embedding (p', q), and masses (p',).
+
+        A row that has one edge lies there. The mass is the sum over the rows of an edge's share of the row.
+        """
+        indices, weights, _ = self.linked_edges(block)
+        there = (indices >= 0) & self.linked[indices]
+        shares = np.where(there, weights, np.float32(0)).astype(np.float64)
+        sums = shares.sum(axis=1, keepdims=True)
+        np.divide(shares, sums, out=shares, where=sums > 0)
+        masses = np.bincount(indices[there], shares[there], minlength=len(self.vectors)).astype(np.float64)
+        found = np.flatnonzero(masses > 0)
+        vectors = self.vectors[found, : self.n_components].astype(np.float64)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors.astype(np.float32), masses[found]
 
     def first(self, n_components: int) -> LinkedRows:
         """The embedding by the first columns only."""

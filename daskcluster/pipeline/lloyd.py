@@ -32,6 +32,7 @@ __all__ = [
     "join_farthest",
     "lloyd_block",
     "lloyd_in_memory",
+    "lloyd_over_block",
     "lloyd_over_blocks",
     "lloyd_passes",
     "merge_farthest",
@@ -285,6 +286,32 @@ def lloyd_over_blocks(
         n_clusters=n_clusters,
         refill=refill,
     )
+
+
+def lloyd_over_block(
+    block: NDArray[Any],
+    points: Points,
+    centers: NDArray[np.float64],
+    *,
+    max_iter: int,
+    limit: float,
+    n_clusters: int = 0,
+) -> Centers:
+    """`lloyd_over_blocks` of one block that is in memory, on this thread."""
+
+    def farthest(centers: NDArray[np.float64], n_wanted: int) -> NDArray[np.floating]:
+        return join_farthest([_farthest_block(block, 0, points, centers, n_wanted)], n_wanted)
+
+    with one_blas_thread():
+        return lloyd_passes(
+            partial(lloyd_block, block, points),
+            partial(_moved, unit_length=False),
+            farthest,
+            centers,
+            max_iter=max_iter,
+            limit=limit,
+            n_clusters=n_clusters,
+        )
 
 
 def lloyd_passes(

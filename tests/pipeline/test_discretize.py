@@ -16,9 +16,10 @@ from daskcluster.io.inputs import check_rows
 from daskcluster.pipeline import discretize as discretize_module
 from daskcluster.pipeline import lloyd as lloyd_module
 from daskcluster.pipeline.affinity import affinity_graph, distance_sum, mean_distance
+from daskcluster.pipeline.bipartite import pack_edges, unpack_edges
 from daskcluster.pipeline.cut import transfer_cut
-from daskcluster.pipeline.discretize import assign_labels, discretize, warn_fewer
-from daskcluster.pipeline.lift import LiftedRows
+from daskcluster.pipeline.discretize import MANY_CLUSTERS, assign_labels, discretize, starting_points, warn_fewer
+from daskcluster.pipeline.lift import LiftedRows, LinkedRows
 from daskcluster.pipeline.lloyd import nearest_centers
 from daskcluster.pipeline.neighbors import index_representatives, nearest_representatives
 from daskcluster.pipeline.rows import RowForm
@@ -133,6 +134,65 @@ def test_passes_over_all_rows_are_limited():
     assert discretize(blocks_of(points), finite_points, points[:20], 6).n_iter > 3
 
 
+# -- many clusters
+
+MANY = MANY_CLUSTERS
+
+
+def draw_linked(n_rows, seed=0):
+    """Edges of rows to 3 of the 5 representatives of their cluster, a few to another one; and the clusters."""
+    rng = np.random.default_rng(seed)
+    sizes = np.linspace(1, 30, MANY)
+    truth = rng.choice(MANY, n_rows, p=sizes / sizes.sum())
+    truth[:MANY] = np.arange(MANY)
+    indices = 5 * truth[:, None] + np.array([rng.choice(5, 3, replace=False) for _ in range(n_rows)])
+    indices[::17, 0] = rng.integers(0, 5 * MANY, len(indices[::17]))
+    places = np.repeat(np.linalg.qr(rng.normal(size=(MANY, MANY)))[0], 5, axis=0)
+    places += 0.02 * rng.normal(size=places.shape)
+    weights = rng.uniform(0.2, 1, (n_rows, 3)).astype(np.float32)
+    weights[:, 0] *= 0.2
+    return pack_edges(indices.astype(np.int32), weights), LinkedRows(unpack_edges, places), truth
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_clusters_start_on_the_representatives(seed):
+    """Few rows are drawn, and the clusters are there all the same; `n_init` starts, none of them on rows."""
+    edges, points, truth = draw_linked(900, seed)
+    begin, weights = starting_points(points, edges[:500], MANY)
+    assert 5 * MANY - 10 < len(begin) <= 5 * MANY
+    assert weights.sum() == pytest.approx(500)
+    found = discretize(blocks_of(edges), points, edges[:500], MANY, n_init=2, seed=seed)
+    labels = assign_labels(blocks_of(edges), points, found.centers).compute()
+    assert adjusted_rand_score(truth, labels) > 0.99
+    rows = points(edges)[0]
+    assert found.inertia == pytest.approx(lloyd.inertia(rows, np.ones(len(rows)), found.centers, labels), rel=1e-5)
+
+
+def test_few_clusters_start_on_rows():
+    edges, points, _ = draw_linked(100)
+    begin, weights = starting_points(points, edges, MANY - 1)
+    assert np.array_equal(begin, points(edges)[0])
+    assert len(weights) == 0
+
+
+def test_fewer_representatives_than_clusters_are_filled_up_with_rows():
+    """A start has as many centres as there are representatives; the others begin at far rows."""
+    edges, points, _ = draw_linked(600)
+    found = discretize(blocks_of(edges), points, edges[:300], 5 * MANY + 7)
+    assert 5 * MANY < len(found.centers) <= 5 * MANY + 7
+
+
+@given(lengths=chunkings(N_ROWS))
+@example(lengths=(1,) * N_ROWS)
+@settings(max_examples=2)
+def test_many_clusters_do_not_depend_on_chunks(lengths):
+    edges, points, _ = draw_linked(N_ROWS)
+    expected = discretize(blocks_of(edges), points, edges[:150], MANY)
+    found = discretize(blocks_of(edges, lengths), points, edges[:150], MANY)
+    assert found.centers.tobytes() == expected.centers.tobytes()
+    assert (found.inertia, found.n_iter) == (expected.inertia, expected.n_iter)
+
+
 def test_fewer_distinct_points_than_clusters():
     points = np.repeat(np.eye(3, dtype=np.float32), [100, 60, 40], axis=0)
     found = discretize(blocks_of(points), finite_points, points, 5)
@@ -193,7 +253,7 @@ def test_all_stages_agree_with_the_paper_in_plain_loops(neighborhood):
 
     uniforms = np.random.default_rng(0).random((2, 2))
     expected = uspec.uspec(X, representatives, 4, 2, uniforms, rep_clusters, n_candidates)
-    centers = discretize(held, points, ours, 2).centers
+    centers = discretize(held, points, held.compute(), 2).centers
     labels = assign_labels(held, points, centers).compute()
     assert adjusted_rand_score(expected, labels) == 1
     assert adjusted_rand_score(truth, labels) == 1

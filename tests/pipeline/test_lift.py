@@ -122,3 +122,29 @@ def test_a_pickled_one_is_small_and_labels_alike():
     expected = labels(edges)
     assert len(pickle.dumps(labels)) == before
     assert np.array_equal(pickle.loads(pickle.dumps(labels))(edges), expected)
+
+
+def test_right_vertices_have_the_places_of_rows_with_one_edge_and_the_mass_of_all_shares():
+    edges, points, _ = example(n_rows=50, p=70, missing=(0, 49))
+    places, masses = points.right_points(edges)
+    indices, weights = unpack_edges(edges)
+    expected = np.zeros(70)
+    for own, shares in zip(indices, weights.astype(float), strict=True):
+        for vertex, share in zip(own, shares, strict=True):
+            if vertex >= 0:
+                expected[vertex] += share / shares.sum()
+    linked = np.flatnonzero(expected)
+    assert masses == pytest.approx(expected[linked])
+    assert masses.sum() == pytest.approx(48)
+    one_edge = pack_edges(linked[:, None].astype(np.int32), np.full((len(linked), 1), 0.3, np.float32))
+    assert places == pytest.approx(points(one_edge)[0], abs=1e-6)
+
+
+def test_right_vertices_that_are_left_out_of_the_cut_have_no_mass():
+    edges, points, _ = example(n_rows=50, p=10)
+    vectors = points.vectors[:, :23].astype(float)
+    vectors[3] = 0
+    places, masses = LinkedRows(unpack_edges, vectors).right_points(edges)
+    assert len(places) == len(masses) == 9
+    assert masses.sum() == pytest.approx(50)
+    assert np.linalg.norm(places, axis=1) == pytest.approx(np.ones(9), abs=1e-6)
