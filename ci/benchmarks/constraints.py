@@ -1,7 +1,7 @@
 """Constrained methods beside the published figures: quality over constraints, soft and noisy ones, cost.
 
     ci/benchmarks/run constraints                     all parts
-    ci/benchmarks/run constraints --part fastcsc      one of: fastcsc, ensembles, table2, curves,
+    ci/benchmarks/run constraints --part fastcsc      one of: fastcsc, few, ensembles, table2, layers, curves,
                                                       table3, cost, memory
     ci/benchmarks/run constraints --part table2 --draws 5
 
@@ -26,6 +26,22 @@ import numpy as np
 
 #: Set -> the least NMI at 500 labelled rows.
 FASTCSC_SETS = {"letter": 0.50, "mnist": 0.66, "covertype": 0.14}
+FEW_SETS = (
+    "pendigits",
+    "usps",
+    "letter",
+    "mnist",
+    "covertype",
+    "make_two_bananas",
+    "make_smiling_face",
+    "make_concentric_circles",
+    "make_circles_gaussians",
+    "make_flower",
+)
+LAYER_SETS = ("iris", "wine", "wine, standardized", "glass", "seeds", "ionosphere", "breast_w")
+LAYER_LABELLED = (9, 30, 75, 120, 165)
+FEW_LABELLED = (0, 1, 2, 5, 20, 80)
+FEW_ROWS = 20_000
 LABELLED = (0, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000)
 KNOWN = (30, 75, 120, 165)
 METHODS = ("CSP", "CSP-ML", "FAST-CSP-ML", "SL")
@@ -227,6 +243,45 @@ def fastcsc(draws: int, sets: list[str], counts: list[int]) -> None:
         table(f"FastCSC on {name}: p = 500, r = 3, alpha = 5, {draws} draws", columns, rows)
 
 
+def few(draws: int) -> None:
+    """NMI of FastCSC over labels a class, few of them above all; * marks harm beyond the standard error."""
+    import daskcluster as dc
+
+    rows = []
+    for name in FEW_SETS:
+        found: dict[int, list[float]] = {count: [] for count in FEW_LABELLED}
+        for seed in range(draws):
+            X, y = _few_rows(name, seed)
+            k = int(y.max()) + 1
+            for count in FEW_LABELLED:
+                known = np.full(len(y), -1)
+                rng = np.random.default_rng([seed, count])
+                for c in range(k):
+                    known[rng.permutation(np.flatnonzero(y == c))[:count]] = c
+                model = dc.FastCSC(k, random_state=seed).fit(X, known if count else None)
+                found[count].append(100 * dc.metrics.normalized_mutual_info(y, model.labels_))
+        error = np.std(found[0]) / np.sqrt(draws)
+        cells = []
+        for values in found.values():
+            harm = "*" if np.mean(values) < np.mean(found[0]) - error else ""
+            cells.append(f"{np.mean(values):.1f} +- {np.std(values) / np.sqrt(draws):.1f}{harm}")
+        rows.append([name.removeprefix("make_"), *cells])
+    title = f"NMI of FastCSC over labels a class, mean and standard error of {draws} draws (* harm beyond the error)"
+    table(title, ["set", *map(str, FEW_LABELLED)], rows)
+
+
+def _few_rows(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of a generator, or of a real set, of which at most `FEW_ROWS` are drawn."""
+    import daskcluster as dc
+
+    if name.startswith("make_"):
+        X, y = getattr(dc.datasets, name)(10_000, chunks=10_000, random_state=seed)
+        return X.compute(), y.compute()
+    X, y = dc.datasets.load_benchmark(name)
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(y))[:FEW_ROWS])
+    return np.asarray(X)[chosen], np.asarray(y)[chosen].astype(int)
+
+
 def ensembles(draws: int, sets: list[str], m: int = 50) -> None:
     """CCSS-SE and CCSS-SER (rd = 40) beside their base clusterings and one FastCSC, as Fig. 3 of the paper."""
     import daskcluster as dc
@@ -303,6 +358,33 @@ def table2(draws: int) -> None:
                 rows.append(row)
     title = f"Table 2, ours / published, {draws} draws (* more than two standard deviations apart)"
     table(title, ["set", "known", "", *METHODS], rows)
+
+
+def layers(draws: int) -> None:
+    """Rand index of CSP-ML and FAST-CSP-ML for both readings of rows without must-links, with the default widths."""
+    import daskcluster as dc
+
+    rows = []
+    for name in LAYER_SETS:
+        X, y = dc.datasets.load_benchmark(name.removesuffix(", standardized"))
+        X = np.asarray(X, np.float64)
+        if name.endswith("standardized"):
+            X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
+        k = int(y.max()) + 1
+        for count in LAYER_LABELLED:
+            row: list[Any] = [name, count]
+            for unlinked in ("penalized", "neutral"):
+                for make in (dc.CSPML, dc.FastCSPML):
+                    more = {} if make is dc.CSPML else {"n_landmarks": SMALL_LANDMARKS}
+                    found = []
+                    for seed in range(draws):
+                        known = labelled(y, min(count, len(y)), np.random.default_rng(seed))
+                        model = make(k, unlinked=unlinked, random_state=seed, **more).fit(X, known)
+                        found.append(scores(y, model.labels_)[0])
+                    row.append(f"{np.mean(found):.2f}")
+            rows.append([*row, f"{model.gamma_:.2g}"])
+    columns = ["set", "known", "CSP-ML, penalized", "FAST, penalized", "CSP-ML, neutral", "FAST, neutral", "gamma"]
+    table(f"Rand index of the two readings, {draws} draws, {SMALL_LANDMARKS} landmarks", columns, rows)
 
 
 def _pairs(known: np.ndarray, rng: np.random.Generator, kind: str) -> Any:
@@ -481,7 +563,9 @@ def memory(rows_wanted: list[int]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--part", choices=["fastcsc", "ensembles", "table2", "curves", "table3", "cost", "memory"])
+    parser.add_argument(
+        "--part", choices=["fastcsc", "few", "ensembles", "table2", "layers", "curves", "table3", "cost", "memory"]
+    )
     parser.add_argument("--draws", type=int, help="draws of labelled rows; by default the papers' 20 and 30")
     parser.add_argument("--sets", nargs="+", choices=list(FASTCSC_SETS), default=list(FASTCSC_SETS))
     parser.add_argument("--labelled", type=int, nargs="+", default=list(LABELLED), help="labelled rows of fastcsc")
@@ -492,8 +576,10 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[2]))
     parts: dict[str, Callable[[], None]] = {
         "fastcsc": lambda: fastcsc(options.draws or 20, options.sets, options.labelled),
+        "few": lambda: few(options.draws or 10),
         "ensembles": lambda: ensembles(options.draws or 3, options.sets),
         "table2": lambda: table2(options.draws or 30),
+        "layers": lambda: layers(options.draws or 10),
         "curves": lambda: curves(options.draws or 30),
         "table3": lambda: table3(options.draws or 3),
         "cost": lambda: cost((options.rows or [10_000_000])[0], options.repeat),

@@ -127,6 +127,13 @@ ESTIMATOR_OPTIONS = (
         "--alpha", "alpha", click.FloatRange(min=0), "Trust in must-links against the data.", {"fastcsc": 5.0}
     ),
     EstimatorOption(
+        "--direction-factor",
+        "direction_factor",
+        click.FloatRange(min=0),
+        "Eigenvectors beyond the first K among which constraints choose, for each constrained row.",
+        {"fastcsc": 0.3},
+    ),
+    EstimatorOption(
         "--sample-rate",
         "sample_rate",
         click.FloatRange(min=0, min_open=True, max=1),

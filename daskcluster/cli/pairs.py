@@ -24,10 +24,14 @@ class Known:
     partial_labels: str | None
     must_link: str | None
     cannot_link: str | None
+    groups: str | None
 
     def __post_init__(self) -> None:
-        """Refuse both forms at once."""
-        if self.partial_labels is not None and (self.must_link is not None or self.cannot_link is not None):
+        """Refuse two forms at once."""
+        pairs = self.must_link is not None or self.cannot_link is not None
+        if self.groups is not None and (pairs or self.partial_labels is not None):
+            raise click.UsageError("give --groups, --partial-labels, or --must-link and --cannot-link")
+        if self.partial_labels is not None and pairs:
             raise click.UsageError("give --partial-labels, or --must-link and --cannot-link")
 
     def paths(self) -> dict[str, str | None]:
@@ -36,21 +40,22 @@ class Known:
             "--partial-labels": self.partial_labels,
             "--must-link": self.must_link,
             "--cannot-link": self.cannot_link,
+            "--groups": self.groups,
         }
 
     def constraints(self, estimator: Any, n_samples: int) -> Any:
         """Read the constraints for the fit of an estimator to `n_samples` rows; None when no option names any."""
-        if self.partial_labels is self.must_link is self.cannot_link is None:
+        if self.partial_labels is self.must_link is self.cannot_link is self.groups is None:
             return None
         if not _takes_constraints(estimator):
-            raise click.UsageError(
-                "--partial-labels, --must-link and --cannot-link need --algorithm fastcsc, "
-                "or --algorithm ensemble with --base fastcsc"
-            )
+            given = "--groups needs" if self.groups else "--partial-labels, --must-link and --cannot-link need"
+            raise click.UsageError(f"{given} --algorithm fastcsc, or --algorithm ensemble with --base fastcsc")
         from .. import Constraints
 
         if self.partial_labels is not None:
             return Constraints.from_labels(self.partial_labels)
+        if self.groups is not None:
+            return Constraints.from_groups(self.groups)
         must, must_weight = read_pairs("must-link", self.must_link)
         cannot, cannot_weight = read_pairs("cannot-link", self.cannot_link)
         return Constraints.from_pairs(must, cannot, must_weight, cannot_weight, n_samples)
@@ -71,6 +76,12 @@ constraint_options = combined(
         help="csv or npy file of pairs of row numbers that belong together, with an optional third column of weights.",
     ),
     click.option("--cannot-link", type=PATH, metavar="FILE", help="The same of pairs that do not belong together."),
+    click.option(
+        "--groups",
+        type=PATH,
+        metavar="GROUPS.zarr",
+        help="Numbers of groups, -1 for none: no two rows of one group belong together.",
+    ),
     bundled("known", Known),
 )
 

@@ -1,4 +1,4 @@
-"""`Constraints`: pairs or partial labels, checked, in one form."""
+"""`Constraints`: pairs, partial labels or groups, checked, in one form."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ..io.inputs import Rows, open_column
 from ..validation import check_integer
 from .closure import Contradiction, close_pairs, find_components, find_contradictions
-from .labels import check_labels, check_weights, known_labels, labels_in_memory, open_confidence
-from .links import MOST_ENTRIES, NO_LINKS, Links, check_links, expand_labels
+from .labels import check_labels, check_weights, known_labels, labels_in_memory, open_confidence, open_groups
+from .links import MOST_ENTRIES, NO_LINKS, Links, check_links, expand_groups, expand_labels
 from .row_constraints import RowConstraints, labels_on_rows, links_on_rows
 from .satisfaction import Satisfaction, open_assignment, satisfaction_of_labels, satisfaction_of_links
 
@@ -20,16 +20,19 @@ __all__ = ["Constraints"]
 
 
 class Constraints:
-    """Must-link and cannot-link constraints between rows; made by `from_labels` or `from_pairs`.
+    """Must-link and cannot-link constraints between rows; made by `from_labels`, `from_groups` or `from_pairs`.
 
     Attributes
     ----------
     labels : NumPy or dask array (n,), or None
         Partial labels as they were given.
+    groups : NumPy or dask array (n,), or None
+        Groups of rows that must not meet, -1 for none.
     weight : number, NumPy or dask array, or None
-        Confidence of the labels.
+        Confidence of the labels or groups.
     must_link, cannot_link : (m, 2) int64
-        Pairs of rows, smaller row first, each once; empty for constraints from labels, which are never expanded.
+        Pairs of rows, smaller row first, each once; empty for constraints from labels and groups, which are never
+        expanded.
     must_link_weight, cannot_link_weight : (m,) float64
     n_samples : int or None
         Rows of the input that the constraints belong to; None for pairs made without this number.
@@ -53,12 +56,14 @@ class Constraints:
         self,
         *,
         labels: NDArray[Any] | da.Array | None = None,
+        groups: NDArray[Any] | da.Array | None = None,
         weight: Any = None,
         must: Links | None = None,
         cannot: Links | None = None,
         n_samples: int | None = None,
     ) -> None:
         self.labels = labels
+        self.groups = groups
         self.weight = weight
         self.n_samples = n_samples
         self._must = NO_LINKS if must is None else must
@@ -103,6 +108,47 @@ class Constraints:
             if isinstance(labels, np.ndarray) and isinstance(weight, np.ndarray):
                 check_weights(weight, 0, known_labels(labels))
         return cls(labels=labels, weight=weight, n_samples=len(labels))
+
+    @classmethod
+    def from_groups(cls, groups: Any, *, weight: Any = None) -> Constraints:
+        """No two rows of one group belong together: objects of one image, calls of one site, members of one team.
+
+        Parameters
+        ----------
+        groups : (n,) NumPy array, dask array, zarr.Array or path of one
+            Number of each row's group, of any values from 0 up; negative or NaN for a row of none, as are the masked
+            entries of a masked array. A chunked one is read block by block, when a fit needs it.
+        weight : number or (n,) array, optional
+            Confidence of each row's group, in (0, 1]; a pair's weight is the product of its rows'. 1 by default. What
+            stands at rows without a group is not looked at.
+
+        Returns
+        -------
+        Constraints
+
+        Raises
+        ------
+        ValueError
+            If a group is no whole number, a weight is not in (0, 1], or a shape does not fit. If one of the two is
+            chunked, what it holds is checked when it is read.
+
+        Notes
+        -----
+        Nothing is said of rows of different groups, and a group of one row says nothing. Pairs are never formed: as for
+        labels, sums over the groups serve, which may be many and small.
+
+        Examples
+        --------
+        >>> import daskcluster as dc
+        >>> dc.Constraints.from_groups([0, 0, -1, 1, 1]).satisfaction([0, 1, 0, 2, 2])
+        Satisfaction(must_link=1.0, cannot_link=0.5, n_must_link=0, n_cannot_link=2)
+        """
+        column = open_groups(groups)
+        if weight is not None:
+            weight = open_confidence(weight, len(column), "groups")
+            if isinstance(column, np.ndarray) and isinstance(weight, np.ndarray):
+                check_weights(weight, 0, known_labels(column))
+        return cls(groups=column, weight=weight, n_samples=len(column))
 
     @classmethod
     def from_pairs(
@@ -168,6 +214,8 @@ class Constraints:
     def __repr__(self) -> str:
         if self.labels is not None:
             return f"Constraints.from_labels(<{len(self.labels)} labels>)"
+        if self.groups is not None:
+            return f"Constraints.from_groups(<{len(self.groups)} rows>)"
         return f"Constraints.from_pairs(<{len(self._must)} must-links>, <{len(self._cannot)} cannot-links>)"
 
     # -- what follows from them ---------------------------------------------------------------------------------------
@@ -237,9 +285,9 @@ class Constraints:
 
         Notes
         -----
-        Constraints from labels are closed, and returned as they are.
+        Constraints from labels or groups are closed, and returned as they are.
         """
-        if self.labels is not None:
+        if self.labels is not None or self.groups is not None:
             return self
         self.check_consistent()
         must, cannot = close_pairs(
@@ -273,10 +321,12 @@ class Constraints:
 
         if n_samples is not None:
             self.check_n_rows(check_integer("n_samples", n_samples, 1), "n_samples")
-        if self.labels is None:
-            must, cannot = self._must, self._cannot
-        else:
+        if self.labels is not None:
             must, cannot = expand_labels(self.labels, self.weight)
+        elif self.groups is not None:
+            must, cannot = expand_groups(self.groups, self.weight)
+        else:
+            must, cannot = self._must, self._cannot
         named = max([0, *(int(links.second.max()) + 1 for links in (must, cannot) if len(links))])
         n = n_samples or self.n_samples or named
         first = np.concatenate([must.first, cannot.first])
@@ -303,6 +353,8 @@ class Constraints:
         self._check_range(len(column))
         if self.labels is not None:
             return satisfaction_of_labels(self.labels, self.weight, column)
+        if self.groups is not None:
+            return satisfaction_of_labels(self.groups, self.weight, column, apart=True)
         return satisfaction_of_links(self._must, self._cannot, column)
 
     # -- for the methods ----------------------------------------------------------------------------------------------
@@ -320,9 +372,21 @@ class Constraints:
         Chunked labels are read once, to find their classes.
         """
         self.check_n_rows(rows.n_samples, "X")
-        if self.labels is None:
-            return links_on_rows(self._must, self._cannot, fingerprint=fingerprint)
-        return labels_on_rows(self.labels, self.weight, rows, fingerprint=fingerprint)
+        if self.labels is not None:
+            return labels_on_rows(self.labels, self.weight, rows, fingerprint=fingerprint)
+        if self.groups is not None:
+            return labels_on_rows(self.groups, self.weight, rows, fingerprint=fingerprint, apart=True)
+        return links_on_rows(self._must, self._cannot, fingerprint=fingerprint)
+
+    @property
+    def column(self) -> NDArray[Any] | da.Array | None:
+        """Labels or groups, a number a row; None for pairs."""
+        return self.labels if self.groups is None else self.groups
+
+    def with_column(self, column: Any, weight: Any, n_samples: int) -> Constraints:
+        """Constraints of the same kind from other labels or groups, which are not checked."""
+        kind = "labels" if self.groups is None else "groups"
+        return type(self)(**{kind: column}, weight=weight, n_samples=n_samples)
 
     def check_n_rows(self, n_samples: int, of: str) -> None:
         """Check that the constraints can belong to so many rows of something.
@@ -337,9 +401,10 @@ class Constraints:
                 raise ValueError(
                     f"n_samples must be {self.n_samples}, the rows that the constraints were made for, got {n_samples}"
                 )
-            if self.labels is not None:
+            if self.labels is not None or self.groups is not None:
+                name = "y" if self.labels is not None else "groups"
                 raise ValueError(
-                    f"y must have one entry for each of the {n_samples} rows of {of}, got {self.n_samples}"
+                    f"{name} must have one entry for each of the {n_samples} rows of {of}, got {self.n_samples}"
                 )
             raise ValueError(
                 f"constraints must have been made for the {n_samples} rows of {of}, got n_samples={self.n_samples}"

@@ -22,7 +22,7 @@ from .laplacian import Projection, project_constraints
 from .present import present_constraints
 from .row_constraints import RowConstraints
 
-__all__ = ["ConstrainedCut", "constrained_cut", "largest_of_pencil"]
+__all__ = ["ConstrainedCut", "constrained_cut", "largest_of_pencil", "n_directions"]
 
 #: Directions that carry less than this share of a representative's affinities carry nothing but rounding, which is a
 #: few units of 2e-16. A direction that is dropped is missing in Theorem 4: at 1e-9 its eigenvalues were off by 2 %.
@@ -36,6 +36,12 @@ NEAR_LARGEST = 1e-6
 #: The k-th nontrivial eigenvector is left out where its eigenvalue is so many times that of the one before: k - 1 tell
 #: k clusters apart, and then it cuts through one of them.
 OPEN_GAP = 10.0
+#: Directions that cost less than this share of their affinities are there for constraints however few they are: the
+#: graph all but falls apart along them.
+FREE_COST = 0.02
+#: So many constrained rows a cluster leave the graph's own directions as they are: they can do little more than name
+#: the clusters. Beyond, each makes room for `direction_factor` others.
+NAMING_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -49,16 +55,21 @@ class ConstrainedCut(Stage):
     n_clusters : int
     alpha : float
         Trust in the must-links against the data's own graph.
+    direction_factor : float or None
+        Directions among which a constrained row lets the cut choose; None for all.
     """
 
     title = "constrained cut"
     method: str
     n_clusters: int
     alpha: float
+    direction_factor: float | None = None
 
     def check(self) -> None:
-        """Refuse a negative trust."""
+        """Refuse a negative trust or number."""
         check_real("alpha", self.alpha, 0.0)
+        if self.direction_factor is not None:
+            check_real("direction_factor", self.direction_factor, 0.0)
 
     def __call__(self, run: Run, graph: BipartiteGraph, found: Any) -> TransferCut:
         """Cut the graph with the constraints that the scan has in `known`."""
@@ -66,7 +77,8 @@ class ConstrainedCut(Stage):
         return TransferCut(**run.products.small("cut", lambda: vars(self._cut(graph, known))))
 
     def _cut(self, graph: BipartiteGraph, known: RowConstraints) -> TransferCut:
-        return constrained_cut(project_constraints(graph, known), self.n_clusters, self.alpha, graph.points)
+        projection = project_constraints(graph, known)
+        return constrained_cut(projection, self.n_clusters, self.alpha, graph.points, self.direction_factor)
 
     def cost(self, sizes: Sizes) -> Cost:
         """Two passes, with labels of as many classes as clusters; see `project_constraints` for a task's sums."""
@@ -90,7 +102,11 @@ class ConstrainedCut(Stage):
 
 
 def constrained_cut(
-    projection: Projection, n_components: int, alpha: float, points: NDArray[np.float64] | None = None
+    projection: Projection,
+    n_components: int,
+    alpha: float,
+    points: NDArray[np.float64] | None = None,
+    direction_factor: float | None = None,
 ) -> TransferCut:
     """The first nontrivial generalized eigenvectors of eq. (12) of fast_csc_and_secrp_2017, ready for the lift.
 
@@ -104,6 +120,9 @@ def constrained_cut(
         Trust in the must-links against the data's own graph.
     points : (p, d) float64, optional
         Where the representatives are.
+    direction_factor : float, optional
+        Directions among which a constrained row lets the cut choose, see `n_directions`; by default all are open, and
+        the columns are the eigenvectors as they are.
 
     Returns
     -------
@@ -127,6 +146,11 @@ def constrained_cut(
     in `transfer_cut`. And the k-th nontrivial vector is left out where the eigenvalues leap before it, see `OPEN_GAP`:
     k - 1 of them tell k clusters apart, and at unit length in D it would count as much as they do.
 
+    With a `direction_factor` the problem is solved among the first `n_directions` eigenvectors of G only. A vector that
+    is tied to a few constrained rows serves many cannot-links at a moderate cost, so that few labels took the k vectors
+    away from clusters that the graph shows. And the columns are then an orthonormal basis, in x, of what was found: the
+    one that is nearest to the first eigenvectors of G, so that constraints which change nothing leave it unchanged.
+
     Eager, 8 p**2 bytes a matrix and six of them. Representatives without affinities are dropped.
     """
     linked, joined = _without_open_parts(projection, n_components, alpha, points)
@@ -148,6 +172,10 @@ def constrained_cut(
         kept = spectrum > LEAST_EIGENVALUE
         kept[0] = True
         spectrum, basis = spectrum[kept], basis[:, kept]
+        n_all, n_open = len(spectrum), len(spectrum)
+        if direction_factor is not None:
+            n_open = n_directions(spectrum, n_components, projection.n_constrained, n, direction_factor)
+            spectrum, basis = spectrum[:n_open], basis[:, :n_open]
         basis /= np.sqrt(np.maximum(spectrum, LEAST_EIGENVALUE))  # (p - 1, q): columns y with x^T x = 1
         left = alpha * (basis.T @ projected(projection.must_link) @ basis)
         if joined:
@@ -156,15 +184,38 @@ def constrained_cut(
         left[np.diag_indices_from(left)] += RIDGE * max(1.0, float(left.diagonal().max()))
         right = basis.T @ projected(projection.cannot_link) @ basis
         right[np.diag_indices_from(right)] += 1.0 / n
-        n_found = n_components if n_components < len(spectrum) else min(max(1, n_components - 1), len(spectrum))
+        n_found = n_components if n_components < n_all else min(max(1, n_components - 1), n_all)
         mu, solutions = largest_of_pencil(right, left, n_found)
         if n_found == n_components > 1 and mu[-2] > OPEN_GAP * mu[-1]:
             mu, solutions = mu[:-1], solutions[:, :-1]
+        if direction_factor is not None:
+            solutions = _nearest_basis(solutions)
         y = np.vstack([np.zeros((1, solutions.shape[1])), basis @ solutions])
         y -= 2.0 * np.outer(reflector, reflector @ y)
     vectors = vectors[:, : y.shape[1]]
     vectors[linked] = y / roots[:, None]
     return TransferCut(vectors, 1.0 / np.maximum(mu, np.finfo(np.float64).tiny), len(linked))
+
+
+def n_directions(
+    spectrum: NDArray[np.float64], n_clusters: int, n_constrained: int, n_rows: float, direction_factor: float
+) -> int:
+    """Eigenvectors of G among which constraints choose: at least one a cluster.
+
+    All that cost less than `FREE_COST`; `direction_factor` for each constrained row beyond the first `NAMING_ROWS` a
+    cluster; and the same share of all as rows are constrained, which matters where there are few rows.
+    """
+    free = int((1.0 - spectrum < FREE_COST).sum())
+    earned = n_clusters + direction_factor * max(0, n_constrained - NAMING_ROWS * n_clusters)
+    share = len(spectrum) * n_constrained / n_rows
+    return int(min(len(spectrum), max(free, earned, share)))
+
+
+def _nearest_basis(solutions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The orthonormal basis of the columns' span (q, k) that is nearest to the first k axes."""
+    basis = np.linalg.qr(solutions)[0]
+    left, _, right = np.linalg.svd(basis[: basis.shape[1]].T)
+    return np.asarray(basis @ (left @ right))
 
 
 def _without_open_parts(

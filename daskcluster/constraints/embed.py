@@ -16,18 +16,23 @@ from ..pipeline.kmeans import sample_size
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.stages import Run, Stage
-from ..validation import check_integer, check_real
+from ..validation import check_integer, check_option, check_real
 from .embedding import FORMED_ROWS, multilayer_embedding
 from .given import ConstrainedScan
-from .layers import TILE_ROWS, Layer, affinity_layer, constraint_layers
+from .layers import TILE_ROWS, Layer, affinity_layer, constraint_layers, unlinked_rows
 from .present import on_valid_rows, valid_rows
 from .sampled import embed_rows, sample_layers
 from .sampling import gather_rows
+from .widths import QUERIES, following_gamma, neighbor_widths, warn_unsuited_gamma
 
-__all__ = ["MOST_ROWS", "EmbedAll", "EmbedSampled", "Embedded"]
+__all__ = ["MOST_ROWS", "EmbedAll", "EmbedSampled", "EmbedLayers", "Embedded"]
 
 #: Rows whose affinities are formed at most: 8 n**2 bytes are 1.2 GB.
 MOST_ROWS = 12_000
+#: What the must-link layer says of rows without must-links: L_ii = 1, or 0.
+UNLINKED = ("penalized", "neutral")
+#: Rows from whose distances the width of affinities follows, at least, where all are too many.
+WIDTH_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,14 @@ class Embedded:
     eigenvalues : (k,) float64
     landmarks : (l, d) float64
         Sampled rows; (0, d) for none.
+    gamma : float
+        Width of the affinities, in the units of the input.
     """
 
     held: da.Array
     eigenvalues: NDArray[np.float64]
     landmarks: NDArray[np.float64]
+    gamma: float
 
     def draw(self, n_clusters: int, seed: int) -> NDArray[np.float32]:
         """Sampled rows of it on which the discretisation starts."""
@@ -53,31 +61,48 @@ class Embedded:
         return gather_rows(self.held, drawn, name="dc-sample")
 
 
-def check_layer_weights(alpha: Any, gamma: Any) -> None:
-    """Refuse a negative weight of subspaces, and a width of affinities that is not above 0."""
-    check_real("alpha", alpha, 0.0)
-    if check_real("gamma", gamma, 0.0) == 0:
-        raise ValueError("gamma must be above 0, got 0")
-
-
 @dataclass(frozen=True)
-class EmbedAll(Stage):
-    """Steps 1 to 4 of Algorithm 3: the exact embedding of rows that fit in memory.
+class EmbedLayers(Stage):
+    """What the two ways to embed rows share: the parameters of the layers.
 
     Attributes
     ----------
+    method : str
+        Name of the estimator, for messages.
     n_clusters : int
-    alpha, gamma : float
+    alpha : float
+    gamma : float or None
+        None for one that follows the rows.
+    unlinked : {"penalized", "neutral"}
+        What the must-link layer says of a row without must-links: L_ii = 1 or 0.
     """
 
     title = "embedding"
+    method: str
     n_clusters: int
     alpha: float
-    gamma: float
+    gamma: float | None
+    unlinked: str
 
     def check(self) -> None:
-        """Refuse weights that are none."""
-        check_layer_weights(self.alpha, self.gamma)
+        """Refuse a negative weight of subspaces, a width that is not above 0, and an unknown reading."""
+        check_real("alpha", self.alpha, 0.0)
+        if self.gamma is not None and check_real("gamma", self.gamma, 0.0) == 0:
+            raise ValueError("gamma must be above 0, got 0")
+        check_option("unlinked", self.unlinked, UNLINKED)
+
+    def _gamma(self, prepared: NDArray[np.float64], scale: float) -> float:
+        """Width in the units of the input, from its prepared rows or some of them."""
+        widths, unit = neighbor_widths(prepared, self.n_clusters), scale * scale
+        if self.gamma is None:
+            return following_gamma(widths, unit)
+        warn_unsuited_gamma(self.method, self.gamma, widths, unit)
+        return float(self.gamma)
+
+
+@dataclass(frozen=True)
+class EmbedAll(EmbedLayers):
+    """Steps 1 to 4 of Algorithm 3: the exact embedding of rows that fit in memory."""
 
     def check_size(self, n_samples: int) -> None:
         """Refuse more rows than can be compared in pairs."""
@@ -95,18 +120,20 @@ class EmbedAll(Stage):
         embedding[valid] = made["vectors"]
         lazy = da.from_array(embedding, chunks=(rows.blocks.chunks[0], (embedding.shape[1],)), name=False)
         held, _ = run.products.rows("embedding", lazy)
-        return Embedded(held, made["values"], np.empty((0, rows.n_features)))
+        return Embedded(held, made["values"], np.empty((0, rows.n_features)), float(made["gamma"]))
 
     def _embed(self, found: ConstrainedScan, valid: NDArray[np.int64], n_samples: int, seed: int) -> dict[str, Any]:
         inside = on_valid_rows(found.known, valid, n_samples)
-        gamma = self.gamma / found.form.scale / found.form.scale
+        scale = found.form.scale
         prepared = found.form.prepare_points(found.sample)
-        layers: list[Layer] = [affinity_layer(prepared, gamma), *constraint_layers(inside, len(valid))]
+        gamma = self._gamma(prepared, scale)
+        layers: list[Layer] = [affinity_layer(prepared, gamma / scale / scale), *constraint_layers(inside, len(valid))]
         linked = [layer for layer in layers if (layer.degrees > 0).any()]
+        neutral = unlinked_rows(inside, len(valid)) if self.unlinked == "neutral" else None
         if not linked:  # one row
-            return {"vectors": np.zeros((len(valid), 1)), "values": np.zeros(1)}
-        vectors, values = multilayer_embedding(linked, self.n_clusters, self.alpha, seed)
-        return {"vectors": vectors, "values": values}
+            return {"vectors": np.zeros((len(valid), 1)), "values": np.zeros(1), "gamma": gamma}
+        vectors, values = multilayer_embedding(linked, self.n_clusters, self.alpha, seed, neutral)
+        return {"vectors": vectors, "values": values, "gamma": gamma}
 
     def cost(self, sizes: Sizes) -> Cost:
         """Eager: matrices of n**2 numbers, eight where they are formed, else three and the Krylov vectors."""
@@ -127,45 +154,46 @@ class EmbedAll(Stage):
 
 
 @dataclass(frozen=True)
-class EmbedSampled(Stage):
+class EmbedSampled(EmbedLayers):
     """The embedding of `multilayer_embedding` for any number of rows, by Nystroem's method.
 
     Attributes
     ----------
-    method : str
-        Name of the estimator, for messages.
-    n_clusters, n_landmarks : int
-        k, l.
-    alpha, gamma : float
+    n_landmarks : int
+        l.
     """
 
-    title = "embedding"
-    method: str
-    n_clusters: int
     n_landmarks: int
-    alpha: float
-    gamma: float
+
+    @property
+    def n_drawn(self) -> int:
+        """Rows of the scan's sample."""
+        return max(self.n_landmarks, WIDTH_ROWS)
 
     def check(self) -> None:
-        """Refuse fewer than one landmark, and weights that are none."""
+        """Refuse fewer than one landmark, and what the layers do not take."""
         check_integer("n_landmarks", self.n_landmarks, 1)
-        check_layer_weights(self.alpha, self.gamma)
+        super().check()
 
     def __call__(self, run: Run, found: ConstrainedScan) -> Embedded:
-        """Embed the rows."""
-        ranks = draw_ranks(stream(run.seed, "sample"), found.n_valid, self.n_landmarks)
-        sampled = valid_rows(run.rows.blocks, finite_rows, found, ranks)
+        """Embed the rows: landmarks are some of the scan's sample, whose distances decide the width."""
+        ranks = draw_ranks(stream(run.seed, "sample"), found.n_valid, self.n_drawn)
+        chosen = draw_ranks(stream(run.seed, "landmarks"), len(ranks), self.n_landmarks)
+        landmarks = found.sample[chosen]
+        sampled = valid_rows(run.rows.blocks, finite_rows, found, ranks[chosen])
         known = found.known
+        gamma = self._gamma(found.form.prepare_points(found.sample), found.form.scale)
         layers, values = sample_layers(
             run.rows,
             found.form,
-            found.sample,
+            landmarks,
             sampled,
             found.n_valid,
             known,
-            self.gamma,
+            gamma,
             self.n_clusters,
             self.alpha,
+            neutral=self.unlinked == "neutral",
         )
         if not known.empty and not layers.n_constrained:
             warn_user(
@@ -173,7 +201,7 @@ class EmbedSampled(Stage):
                 "unconstrained method. Raise n_landmarks, label more rows, or use FastCSC"
             )
         held, _ = run.products.rows("embedding", embed_rows(run.rows, layers, known))
-        return Embedded(held, values, found.sample.astype(np.float64))
+        return Embedded(held, values, landmarks.astype(np.float64), gamma)
 
     def cost(self, sizes: Sizes) -> Cost:
         """Two passes over the input; for a tile eight arrays of l numbers a row."""
@@ -185,7 +213,7 @@ class EmbedSampled(Stage):
             reduced=True,
             written_bytes=4 * k * n,
             held=(4 * k * n,),
-            eager_bytes=8 * sampled * sampled * 12,
+            eager_bytes=8 * sampled * sampled * 12 + 8 * min(self.n_drawn, n) * (3 * QUERIES + 2 * sizes.n_features),
             small_bytes=8 * sampled * (sizes.n_features + 3 * k + 12 * sampled),
         )
 

@@ -40,7 +40,11 @@ RESIDUAL = 1e-7
 
 
 def multilayer_embedding(
-    layers: Sequence[Layer], n_components: int, alpha: float, seed: int = 0
+    layers: Sequence[Layer],
+    n_components: int,
+    alpha: float,
+    seed: int = 0,
+    neutral: NDArray[np.bool_] | None = None,
 ) -> tuple[Matrix, Matrix]:
     """Spectral embedding of a multi-layer graph; Algorithm 2 and eq. (5) of csp_ml_and_fast_csp_ml_2019.
 
@@ -53,6 +57,8 @@ def multilayer_embedding(
         Weight of the layers' subspaces, >= 0.
     seed : int
         Of the start of the iteration that serves more than `FORMED_ROWS` rows.
+    neutral : (n,) bool, optional
+        Rows of which a layer has no edge, and which it is not to penalize: L_ii = 0 there, so that A_ii = 1.
 
     Returns
     -------
@@ -65,7 +71,8 @@ def multilayer_embedding(
     -----
     L_mod = sum L_i - alpha sum U_i U_i^T, so its first eigenvectors are the largest of the modified adjacency. U_i are
     the largest eigenvectors of A_i, without those whose eigenvalue is not positive: a layer of few classes has fewer
-    than k directions, and the others would be arbitrary vectors of its rows without edges.
+    than k directions, and the others would be arbitrary vectors of its rows without edges. Those of `neutral` rows are
+    such, too, and not in U_i.
     """
     scales = [inverse_roots(layer.degrees)[:, None] for layer in layers]
     n_rows = len(scales[0])
@@ -84,7 +91,7 @@ def multilayer_embedding(
         total = sum(normalized(number, vectors) for number in range(len(layers)))
         for subspace in subspaces:
             total = total + alpha * (subspace @ (subspace.T @ vectors))
-        return np.asarray(total)
+        return np.asarray(total if neutral is None else total + neutral[:, None] * vectors)
 
     values, vectors = leading_eigenvectors(modified, n_rows, k, seed)
     return unit_rows(vectors), values

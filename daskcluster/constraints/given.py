@@ -11,7 +11,7 @@ from ..pipeline.scan import RowScan, Scan
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.stages import Run
 from .constraints import Constraints
-from .laplacian import check_n_classes
+from .laplacian import check_grouped_rows, check_n_classes
 from .present import present_constraints
 from .row_constraints import RowConstraints, say_empty
 
@@ -28,7 +28,8 @@ def given_constraints(y: Any, constraints: Constraints | None) -> Constraints | 
     """
     if constraints is not None and not isinstance(constraints, Constraints):
         raise TypeError(
-            f"constraints must be made by Constraints.from_labels or from_pairs, got a {type(constraints).__name__}"
+            "constraints must be made by Constraints.from_labels or from_pairs, or from_groups, "
+            f"got a {type(constraints).__name__}"
         )
     if isinstance(y, Constraints):
         raise TypeError("y must be partial labels, got Constraints: give them by name, fit(X, constraints=...)")
@@ -68,7 +69,9 @@ class ScanConstrained(Scan):
         """Scan the rows, and bring partial labels or constraints into their blocks."""
         given = given_constraints(y, constraints)
         known = (given or Constraints.from_pairs()).on_rows(run.rows, fingerprint=run.products.named)
-        if self.n_representatives is not None:
+        if self.n_representatives is not None and known.apart:
+            check_grouped_rows(known.n_coded)
+        elif self.n_representatives is not None:
             check_n_classes(known.n_classes, min(self.n_representatives, run.rows.n_samples))
         if not self.quiet:
             say_empty(self.method, known, given is not None)

@@ -19,6 +19,7 @@ __all__ = [
     "known_labels",
     "labels_in_memory",
     "open_confidence",
+    "open_groups",
     "whole_labels",
 ]
 
@@ -28,7 +29,31 @@ LEAST_WEIGHT = float(np.finfo(np.float32).tiny)
 MOST_ROWS = 2**63
 
 
-def open_confidence(weight: Any, n_samples: int) -> Any:
+def open_groups(groups: Any) -> NDArray[Any] | da.Array:
+    """Groups of rows (n,) in the form of labels: any negative number is -1.
+
+    Raises
+    ------
+    ValueError
+        If they are no numbers; numbers of a NumPy array are checked.
+    """
+    column = open_column("groups", groups)
+    if column.dtype.kind not in "biuf":
+        raise ValueError(f"groups must hold whole numbers, negative ones for none, got dtype {column.dtype}")
+    if isinstance(column, np.ndarray):
+        column = _without_negatives(column)
+        check_labels(column, 0, "groups")
+        return column
+    return column.map_blocks(_without_negatives, dtype=column.dtype, meta=np.empty(0, column.dtype), token="dc-groups")
+
+
+def _without_negatives(groups: NDArray[Any]) -> NDArray[Any]:
+    if groups.dtype.kind not in "if":
+        return np.asarray(groups)
+    return np.where((groups < 0) & (groups == np.floor(groups)), groups.dtype.type(-1), groups)
+
+
+def open_confidence(weight: Any, n_samples: int, of: str = "labels") -> Any:
     """Confidence of so many labels, in (0, 1]: a float, or one array (n,) whose numbers are not yet checked."""
     if isinstance(weight, np.ndarray) and weight.ndim == 0:
         weight = weight.item()
@@ -43,7 +68,7 @@ def open_confidence(weight: Any, n_samples: int) -> Any:
         raise ValueError(f"weight must hold numbers, got dtype {column.dtype}")
     if len(column) != n_samples:
         raise ValueError(
-            f"weight must be one number or have one entry for each of the {n_samples} labels, got {len(column)}"
+            f"weight must be one number or have one entry for each of the {n_samples} {of}, got {len(column)}"
         )
     return column
 
@@ -58,8 +83,8 @@ def whole_labels(labels: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(known_labels(labels), labels, -1).astype(np.int64)
 
 
-def labels_in_memory(labels: NDArray[Any] | da.Array) -> NDArray[np.int64]:
-    """Partial labels (n,), checked, -1 for unknown.
+def labels_in_memory(labels: NDArray[Any] | da.Array, name: str = "y") -> NDArray[np.int64]:
+    """Partial labels (n,), or groups, checked, -1 for unknown.
 
     Raises
     ------
@@ -67,12 +92,12 @@ def labels_in_memory(labels: NDArray[Any] | da.Array) -> NDArray[np.int64]:
         Naming the first bad one and its row.
     """
     found = compute(labels)[0] if isinstance(labels, da.Array) else labels
-    check_labels(found, 0)
+    check_labels(found, 0, name)
     return whole_labels(found)
 
 
-def check_labels(labels: NDArray[Any], first_row: int) -> None:
-    """Check partial labels (n,) of rows that follow each other.
+def check_labels(labels: NDArray[Any], first_row: int, name: str = "y") -> None:
+    """Check partial labels (n,), or groups, of rows that follow each other.
 
     Raises
     ------
@@ -89,8 +114,9 @@ def check_labels(labels: NDArray[Any], first_row: int) -> None:
         bad = labels < -1 if labels.dtype.kind == "i" else np.zeros(len(labels), np.bool_)
     if bad.any():
         row = int(np.argmax(bad))
+        none = "unknown" if name == "y" else "none"
         raise ValueError(
-            "y must hold whole numbers from 0 up, and -1 or NaN for unknown, "
+            f"{name} must hold whole numbers from 0 up, and -1 or NaN for {none}, "
             f"got {labels[row]} at row {first_row + row}"
         )
 

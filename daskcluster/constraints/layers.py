@@ -18,7 +18,15 @@ from ..runtime.threads import one_blas_thread
 from .links import Links
 from .row_constraints import RowConstraints
 
-__all__ = ["TILE_ROWS", "Layer", "affinity_layer", "constraint_layers", "gaussian_columns", "row_tiles"]
+__all__ = [
+    "TILE_ROWS",
+    "Layer",
+    "affinity_layer",
+    "constraint_layers",
+    "gaussian_columns",
+    "row_tiles",
+    "unlinked_rows",
+]
 
 Matrix = NDArray[np.float64]
 
@@ -55,7 +63,7 @@ class MatrixLayer:
 
 
 class ClassLayer:
-    """Must-links of partial labels: w_i w_j between rows of one class, as the product of (n, T) memberships.
+    """Links of classes: w_i w_j between rows of one class, as the product of (n, T) memberships.
 
     Parameters
     ----------
@@ -135,18 +143,35 @@ def constraint_layers(constraints: RowConstraints, n_rows: int) -> list[Layer]:
     A cannot-link of weight t leaves 1 - t in layer 3, which the paper's text does not say and its hard case, 0, asks
     for. A layer without edges is left out: no must-links, or cannot-links between all rows.
     """
-    together: Layer | None = None
-    apart: Layer | None = None
-    if constraints.codes is not None and constraints.n_classes:
-        members = _memberships(constraints)
-        together = same = ClassLayer(members)
-        apart = _ApartClasses(members, same)
+    layers = [together_layer(constraints, n_rows), ComplementLayer(_apart_layer(constraints, n_rows), n_rows)]
+    return [layer for layer in layers if layer is not None and (layer.degrees > 0).any()]
+
+
+def together_layer(constraints: RowConstraints, n_rows: int) -> Layer | None:
+    """Layer 2, the must-links of constraints on rows in memory; None for none."""
     if len(constraints.must_link):
-        together = MatrixLayer(_symmetric(constraints.must_link, n_rows))
+        return MatrixLayer(_symmetric(constraints.must_link, n_rows))
+    if constraints.codes is None or not constraints.n_classes or constraints.apart:
+        return None
+    return ClassLayer(_memberships(constraints))
+
+
+def _apart_layer(constraints: RowConstraints, n_rows: int) -> Layer | None:
+    """Weights of the cannot-links; None for none."""
     if len(constraints.cannot_link):
-        apart = MatrixLayer(_symmetric(constraints.cannot_link, n_rows))
-    layers = [layer for layer in (together, ComplementLayer(apart, n_rows)) if layer is not None]
-    return [layer for layer in layers if (layer.degrees > 0).any()]
+        return MatrixLayer(_symmetric(constraints.cannot_link, n_rows))
+    if constraints.codes is None or not constraints.n_classes:
+        return None
+    members = _memberships(constraints)
+    return ClassLayer(members) if constraints.apart else _ApartClasses(members, ClassLayer(members))
+
+
+def unlinked_rows(constraints: RowConstraints, n_rows: int) -> NDArray[np.bool_]:
+    """Which rows have no must-link; none where no row has one, since the layer is then left out."""
+    together = together_layer(constraints, n_rows)
+    if together is None or not (together.degrees > 0).any():
+        return np.zeros(n_rows, np.bool_)
+    return together.degrees <= 0
 
 
 def _memberships(constraints: RowConstraints) -> Any:

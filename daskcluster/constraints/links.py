@@ -14,7 +14,7 @@ from ..runtime.execution import compute
 from ..validation import check_kind
 from .labels import MOST_ROWS, check_weights, labels_in_memory
 
-__all__ = ["MOST_ENTRIES", "NO_LINKS", "Links", "check_links", "expand_labels"]
+__all__ = ["MOST_ENTRIES", "NO_LINKS", "Links", "check_links", "expand_groups", "expand_labels", "named_rows"]
 
 #: Pairs are formed up to so many entries of a matrix.
 MOST_ENTRIES = 2**26
@@ -56,6 +56,11 @@ class Links:
 
 
 NO_LINKS = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+def named_rows(*links: Links) -> NDArray[np.int64]:
+    """Numbers of the rows that links name, ascending."""
+    return np.unique(np.concatenate([side for each in links for side in (each.first, each.second)]))
 
 
 def check_links(name: str, pairs: Any, weight: Any) -> Links:
@@ -105,6 +110,30 @@ def _in_memory(name: str, values: Any, wanted: str) -> NDArray[Any]:
     if np.ma.is_masked(values):
         raise ValueError(f"{name} must {wanted}, without masked entries")
     return as_array(name, values, wanted)
+
+
+def expand_groups(groups: NDArray[Any] | da.Array, weight: Any) -> tuple[Links, Links]:
+    """All cannot-links of groups, and no must-links; see `expand_labels`."""
+    found = labels_in_memory(groups, "groups")
+    rows = np.flatnonzero(found >= 0)
+    rows = rows[np.argsort(found[rows], kind="stable")]
+    starts = np.flatnonzero(np.r_[True, np.diff(found[rows]) != 0]) if len(rows) else np.empty(0, np.intp)
+    sizes = np.diff(np.r_[starts, len(rows)])
+    if int((sizes**2).sum()) > MOST_ENTRIES:
+        raise ValueError(f"the groups make {int((sizes**2).sum())} entries, more than {MOST_ENTRIES}")
+    weight = compute(weight)[0] if isinstance(weight, da.Array) else weight
+    confidences = np.broadcast_to(np.asarray(1.0 if weight is None else weight, np.float64), found.shape)
+    check_weights(confidences, 0, found >= 0)
+    first, second = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for size in np.unique(sizes[sizes > 1]):
+        a, b = np.triu_indices(size, 1)
+        places = starts[sizes == size][:, None]
+        first.append(rows[places + a].ravel())
+        second.append(rows[places + b].ravel())
+    one, other = np.concatenate(first), np.concatenate(second)
+    order = np.lexsort((other, one))
+    one, other = one[order], other[order]
+    return NO_LINKS, Links(one, other, confidences[one] * confidences[other])
 
 
 def expand_labels(labels: NDArray[Any] | da.Array, weight: Any) -> tuple[Links, Links]:

@@ -37,6 +37,10 @@ class RowConstraints:
         Empty for labels.
     fingerprint : str
         Hash of the content; "" when not asked for.
+    apart : bool
+        Whether codes are of groups whose rows must not meet, and say nothing else; not of classes.
+    n_coded : int
+        Rows with a code.
     """
 
     codes: da.Array | None
@@ -45,6 +49,8 @@ class RowConstraints:
     must_link: Links
     cannot_link: Links
     fingerprint: str
+    apart: bool = False
+    n_coded: int = 0
 
     @property
     def empty(self) -> bool:
@@ -71,8 +77,10 @@ def links_on_rows(must: Links, cannot: Links, *, fingerprint: bool) -> RowConstr
     return RowConstraints(None, None, 0, must, cannot, digest.hexdigest() if fingerprint else "")
 
 
-def labels_on_rows(labels: NDArray[Any] | da.Array, weight: Any, rows: Rows, *, fingerprint: bool) -> RowConstraints:
-    """Partial labels in the row blocks of an input, as codes of their classes.
+def labels_on_rows(
+    labels: NDArray[Any] | da.Array, weight: Any, rows: Rows, *, fingerprint: bool, apart: bool = False
+) -> RowConstraints:
+    """Partial labels, or groups, in the row blocks of an input, as codes of their classes.
 
     Parameters
     ----------
@@ -80,6 +88,8 @@ def labels_on_rows(labels: NDArray[Any] | da.Array, weight: Any, rows: Rows, *, 
     weight : number, NumPy or dask array (n,), or None
     rows : Rows
     fingerprint : bool
+    apart : bool
+        Whether they are groups, of whose rows no two may meet. Groups of one row say nothing and get no code.
 
     Raises
     ------
@@ -103,25 +113,35 @@ def labels_on_rows(labels: NDArray[Any] | da.Array, weight: Any, rows: Rows, *, 
             weights=confidences,
             size=rows.block_rows,
             hashed=fingerprint,
+            name_of="groups" if apart else "y",
         )
     )[0]
-    classes = np.unique(np.concatenate([part["classes"] for part in found]))
-    digest = hashlib.blake2b(digest_size=16)
+    classes, place = np.unique(np.concatenate([part["classes"] for part in found]), return_inverse=True)
+    counts = np.bincount(place.ravel(), np.concatenate([part["counts"] for part in found]), len(classes))
+    if apart:
+        classes, counts = classes[counts > 1], counts[counts > 1]
+    digest = hashlib.blake2b(b"groups" if apart else b"", digest_size=16)
     for part in found:
         digest.update(part["digest"])
     codes = map_rows(_codes_of_block, labels, name="dc-codes", columns=None, dtype=np.int32, classes=classes)
     if confidences is not None:
         confidences = map_rows(_narrow_block, confidences, name="dc-weights", columns=None, dtype=np.float32)
     fingerprinted = digest.hexdigest() if fingerprint else ""
-    return RowConstraints(codes, confidences, len(classes), NO_LINKS, NO_LINKS, fingerprinted)
+    n_coded = int(counts.sum())
+    return RowConstraints(codes, confidences, len(classes), NO_LINKS, NO_LINKS, fingerprinted, apart, n_coded)
 
 
 def _classes_of_block(
-    block: NDArray[Any], number: int, size: int, hashed: bool, weights: NDArray[Any] | None = None
+    block: NDArray[Any],
+    number: int,
+    size: int,
+    hashed: bool,
+    weights: NDArray[Any] | None = None,
+    name_of: str = "y",
 ) -> dict[str, Any]:
     """Distinct labels of a block (n, 1), checked."""
     block = block[:, 0]
-    check_labels(block, number * size)
+    check_labels(block, number * size, name_of)
     known = known_labels(block)
     digest = hashlib.blake2b(digest_size=16)
     if weights is not None:
@@ -129,7 +149,8 @@ def _classes_of_block(
     if hashed:
         digest.update(whole_labels(block).tobytes())
         digest.update(b"" if weights is None else np.where(known, _narrow_block(weights[:, 0]), 0).tobytes())
-    return {"classes": np.unique(block[known]).astype(np.int64), "digest": digest.digest()}
+    classes, counts = np.unique(block[known], return_counts=True)
+    return {"classes": classes.astype(np.int64), "counts": counts, "digest": digest.digest()}
 
 
 def _narrow_block(weights: NDArray[Any]) -> NDArray[np.float32]:
@@ -140,5 +161,7 @@ def _narrow_block(weights: NDArray[Any]) -> NDArray[np.float32]:
 def _codes_of_block(block: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.int32]:
     known = known_labels(block)
     codes = np.full(len(block), -1, np.int32)
-    codes[known] = np.searchsorted(classes, block[known].astype(np.int64))
+    labels = block[known].astype(np.int64)
+    place = np.minimum(np.searchsorted(classes, labels), max(0, len(classes) - 1))
+    codes[known] = np.where(classes[place] == labels, place, -1) if len(classes) else -1
     return codes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -21,12 +21,15 @@ from ..runtime.execution import add_parts, compute, map_to_objects, reduce_block
 from ..runtime.threads import one_blas_thread
 from .embedding import LEAST_EIGENVALUE, inverse_roots, unit_rows
 from .layers import gaussian_columns, row_tiles
-from .links import Links
+from .links import NO_LINKS, Links, named_rows
 from .row_constraints import RowConstraints
 
 __all__ = ["SampledLayers", "embed_rows", "sample_layers"]
 
 Matrix = NDArray[np.float64]
+NO_CLASSES = np.empty(0, np.bool_)
+#: What is left of an eigenvalue without the diagonal of neutral rows, at least, as a share of that.
+LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,14 @@ class SampledLayers:
         sqrt(l / n) Delta of eq. (14).
     maps : (3, l, k) float64, or None before they are known
         From the scaled rows of the layers to the embedding.
+    neutral_scales : (k,) float64, or None
+        Factors of the embedding of rows without must-links, which layer 2 is not to penalize.
+    linked_classes : (T,) bool
+        Classes of two rows or more.
+    linked_rows : (m,) int64
+        Rows that the must-links of pairs name, ascending.
+    apart : bool
+        Whether codes are of groups whose rows must not meet, not of classes.
     """
 
     form: RowForm
@@ -62,6 +73,10 @@ class SampledLayers:
     cannot: Any
     column_scales: Matrix
     maps: Matrix | None = None
+    neutral_scales: Matrix | None = None
+    linked_classes: NDArray[np.bool_] = field(default_factory=lambda: NO_CLASSES)
+    linked_rows: NDArray[np.int64] = field(default_factory=lambda: NO_LINKS.first)
+    apart: bool = False
 
     @property
     def n_constrained(self) -> int:
@@ -84,8 +99,8 @@ class SampledLayers:
         links = (codes[:, None] >= 0) & (self.codes >= 0)
         weights = np.where(links, confidences[:, None].astype(np.float64) * self.confidences, 0.0)
         same = codes[:, None] == self.codes
-        must = np.where(same, weights, 0.0)
-        apart = np.where(same, 0.0, weights)
+        must = np.where(same & (not self.apart), weights, 0.0)
+        apart = np.where(same != self.apart, 0.0, weights)
         if self.must is not None:
             must += self.must[start : start + len(block)].toarray()
         if self.cannot is not None:
@@ -100,6 +115,16 @@ class SampledLayers:
             layer = make()
             layer[own] = 0.0
             yield inverse_roots(layer.sum(axis=1))[:, None] * layer * scales
+
+    def linked(self, start: int, codes: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which of the rows that begin at number `start` have a must-link."""
+        linked = np.zeros(len(codes), np.bool_)
+        if len(self.linked_classes):
+            there = codes >= 0
+            linked[there] = self.linked_classes[codes[there]]
+        low, high = np.searchsorted(self.linked_rows, [start, start + len(codes)])
+        linked[self.linked_rows[low:high] - start] = True
+        return linked
 
     def embed(
         self, block: NDArray[Any], start: int, codes: NDArray[np.int32], confidences: NDArray[np.float32]
@@ -117,6 +142,9 @@ class SampledLayers:
                 parts = self.rows_of(raw, start + tile.start, codes[tile], confidences[tile])
                 for rows, mapped in zip(parts, self.maps, strict=True):
                     total = total + rows @ mapped
+            if self.neutral_scales is not None:
+                alone = ~self.linked(start + tile.start, codes[tile])
+                total[alone] *= self.neutral_scales
             embedded[tile] = unit_rows(total)
             if finite is not None:
                 embedded[tile][~finite] = np.nan
@@ -133,6 +161,8 @@ def sample_layers(
     gamma: float,
     n_components: int,
     alpha: float,
+    *,
+    neutral: bool = False,
 ) -> tuple[SampledLayers, Matrix]:
     """Nystroem approximation of the multi-layer graph; Algorithm 4 of csp_ml_and_fast_csp_ml_2019.
 
@@ -152,6 +182,8 @@ def sample_layers(
     n_components : int
         k.
     alpha : float
+    neutral : bool
+        Whether layer 2 is not to penalize rows without must-links: A_ii = 1 there.
 
     Returns
     -------
@@ -171,12 +203,14 @@ def sample_layers(
 
     Departures: the normalized adjacency stands for the Laplacian, whose wanted eigenvalues are the small ones, which
     Nystroem's method does not approximate; diagonals are zero; a layer's
-    subspace has the eigenvectors of positive eigenvalues only.
+    subspace has the eigenvectors of positive eigenvalues only. With `neutral` a row without must-links has 1 on the
+    diagonal of A_2, of which a sampled problem sees l / n: an eigenvector u of value s has s u_i = sum_j C_ij u_j +
+    (l / n) u_i there, so such rows of the embedding are multiplied by s / (s - l / n).
     """
     n_sampled, n = len(sampled), n_valid
     landmarks = form.prepare_points(np.asarray(sample, np.float64))
     scaled_gamma = gamma / form.scale / form.scale if not form.unit_length else gamma
-    codes, confidences, masses = _sampled_labels(rows, sampled, constraints)
+    codes, confidences, masses, linked_classes = _sampled_labels(rows, sampled, constraints)
     must, cannot = (
         _sampled_columns(links, sampled, rows.n_samples) for links in (constraints.must_link, constraints.cannot_link)
     )
@@ -187,15 +221,28 @@ def sample_layers(
     known = codes >= 0
     own = np.where(known, confidences.astype(np.float64), 0.0)
     in_class = np.where(known, masses[np.where(known, codes, 0)], 0.0) if len(masses) else np.zeros(n_sampled)
-    sums[1] = own * (in_class - own)
-    sums[2] = (n - 1) - own * (masses.sum() - in_class)
+    sums[1] = 0.0 if constraints.apart else own * (in_class - own)
+    sums[2] = (n - 1) - own * (in_class - own if constraints.apart else masses.sum() - in_class)
     if must is not None:
         sums[1] += np.asarray(must.sum(axis=0)).ravel()
     if cannot is not None:
         sums[2] -= np.asarray(cannot.sum(axis=0)).ravel()
     sums[np.abs(sums) < 1e-12 * n] = 0.0  # rounding
     scales = np.sqrt(n_sampled / n) * inverse_roots(np.maximum(sums, 0.0))
-    layers = SampledLayers(form, scaled_gamma, landmarks, sampled, codes, confidences, must, cannot, scales)
+    layers = SampledLayers(
+        form,
+        scaled_gamma,
+        landmarks,
+        sampled,
+        codes,
+        confidences,
+        must,
+        cannot,
+        scales,
+        linked_classes=linked_classes,
+        linked_rows=named_rows(constraints.must_link),
+        apart=constraints.apart,
+    )
     at_sampled = _rows_at(layers, sample)
     with one_blas_thread():
         ratio = np.sqrt(n_sampled / n)
@@ -208,14 +255,16 @@ def sample_layers(
                 subspace = columns @ to_subspace  # U_i(S, :)
                 subspaces.append((to_subspace, subspace))
                 total += alpha * subspace @ subspace.T
+        neutral = neutral and bool(linked_classes.any() or len(layers.linked_rows))
+        if neutral:
+            alone = ~np.concatenate([layers.linked(at, codes[i : i + 1]) for i, at in enumerate(sampled.tolist())])
+            total[np.diag_indices_from(total)] += ratio**2 * alone
         final, values = _nystroem_map(total, n_components, ratio, positive=False)
         maps = [final] * 3
         if alpha > 0:
             maps = [final + alpha * to_subspace @ (subspace.T @ final) for to_subspace, subspace in subspaces]
-    complete = SampledLayers(
-        form, scaled_gamma, landmarks, sampled, codes, confidences, must, cannot, scales, np.stack(maps)
-    )
-    return complete, values / ratio**2
+    scale_alone = values / np.maximum(values - ratio**2, LEAST_SHARE * ratio**2) if neutral else None
+    return replace(layers, maps=np.stack(maps), neutral_scales=scale_alone), values / ratio**2
 
 
 def _nystroem_map(columns: Matrix, n_components: int, ratio: float, *, positive: bool) -> tuple[Matrix, Matrix]:
@@ -254,10 +303,10 @@ def _column_sums_block(
 
 def _sampled_labels(
     rows: Rows, sampled: NDArray[np.int64], constraints: RowConstraints
-) -> tuple[NDArray[np.int32], NDArray[np.float32], Matrix]:
-    """Classes and weights of the sampled rows, and the classes' sums of weights."""
+) -> tuple[NDArray[np.int32], NDArray[np.float32], Matrix, NDArray[np.bool_]]:
+    """Classes and weights of the sampled rows, the classes' sums of weights, and which classes make must-links."""
     if constraints.codes is None or not constraints.n_classes:
-        return np.full(len(sampled), -1, np.int32), np.ones(len(sampled), np.float32), np.empty(0)
+        return np.full(len(sampled), -1, np.int32), np.ones(len(sampled), np.float32), np.empty(0), NO_CLASSES
     columns = constraints.codes[:, None]
     parts = compute(
         map_to_objects(
@@ -267,14 +316,14 @@ def _sampled_labels(
             weights=constraints.confidences,
             sampled=sampled,
             size=rows.block_rows,
-            n_classes=constraints.n_classes,
         )
     )[0]
-    masses = np.zeros(constraints.n_classes)
+    masses, counts = np.zeros((2, constraints.n_classes))
     for part in parts:
-        masses += part["masses"]
+        masses[part["classes"]] += part["masses"]
+        counts[part["classes"]] += part["counts"]
     codes, confidences = (np.concatenate([part[key] for part in parts]) for key in ("codes", "confidences"))
-    return codes, confidences, masses
+    return codes, confidences, masses, NO_CLASSES if constraints.apart else counts > 1
 
 
 def _look_up_block(
@@ -282,15 +331,17 @@ def _look_up_block(
     number: int,
     sampled: NDArray[np.int64],
     size: int,
-    n_classes: int,
     weights: NDArray[np.float32] | None = None,
 ) -> dict[str, Any]:
     codes = block[:, 0]
     confidences = np.ones(len(codes), np.float32) if weights is None else weights[:, 0]
     low, high = np.searchsorted(sampled, [number * size, number * size + len(codes)])
     there, places = codes >= 0, sampled[low:high] - number * size
+    classes, place = np.unique(codes[there], return_inverse=True)
     return {
-        "masses": np.bincount(codes[there], confidences[there], n_classes).astype(np.float64),
+        "classes": classes,
+        "masses": np.bincount(place.ravel(), confidences[there], len(classes)).astype(np.float64),
+        "counts": np.bincount(place.ravel(), minlength=len(classes)),
         "codes": codes[places],
         "confidences": confidences[places],
     }

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..io.inputs import open_column
 from ..runtime.execution import compute, map_to_objects
 from .labels import check_labels, check_weights, whole_labels
-from .links import Links
+from .links import Links, named_rows
 from .sampling import gather_rows
 
 __all__ = ["Satisfaction", "open_assignment", "satisfaction_of_labels", "satisfaction_of_links"]
@@ -55,7 +55,7 @@ def open_assignment(labels: Any) -> NDArray[Any] | da.Array:
 
 def satisfaction_of_links(must: Links, cannot: Links, labels: NDArray[Any] | da.Array) -> Satisfaction:
     """Share of the pairs that a labeling keeps; only the labels of the rows that they name are gathered."""
-    named = np.unique(np.concatenate([must.first, must.second, cannot.first, cannot.second]))
+    named = named_rows(must, cannot)
     at = labels[named] if isinstance(labels, np.ndarray) else gather_rows(labels, named, name="dc-take")
     must_kept = _kept(must, named, at, together=True)
     cannot_kept = _kept(cannot, named, at, together=False)
@@ -71,9 +71,9 @@ def _kept(links: Links, named: NDArray[np.int64], at: NDArray[Any], *, together:
 
 
 def satisfaction_of_labels(
-    known: NDArray[Any] | da.Array, weight: Any, labels: NDArray[Any] | da.Array
+    known: NDArray[Any] | da.Array, weight: Any, labels: NDArray[Any] | da.Array, *, apart: bool = False
 ) -> Satisfaction:
-    """Share of the constraints from partial labels that a labeling keeps.
+    """Share of the constraints from partial labels, or from groups, that a labeling keeps.
 
     Parameters
     ----------
@@ -81,6 +81,8 @@ def satisfaction_of_labels(
         Partial labels.
     weight : number, NumPy or dask array (n,), or None
     labels : NumPy or dask array (n,) of integers
+    apart : bool
+        Whether they are groups, of whose rows no two may meet.
 
     Raises
     ------
@@ -98,11 +100,13 @@ def satisfaction_of_labels(
     chunks = chunked[0].chunks if chunked else (BLOCK_ROWS,)
     known, labels = (_chunked(values, chunks) for values in (known, labels))
     starts = np.cumsum([0, *known.chunks[0]])
+    name = "groups" if apart else "y"
     both = da.map_blocks(
         _both_columns,
         known,
         labels,
         starts=starts,
+        name_of=name,
         dtype=np.int64,
         meta=np.empty((0, 0), np.int64),
         new_axis=1,
@@ -128,12 +132,15 @@ def satisfaction_of_labels(
     everything = pairs_inside(np.zeros(n_pairs, np.intp))
     same_class, same_label = pairs_inside(of_class), pairs_inside(of_label)
     same_both = pairs_inside(np.arange(n_pairs))
-    apart = everything[1] - same_class[1]
-    apart_kept = apart - (same_label[1] - same_both[1])
+    if apart:
+        parted = 1.0 - same_both[1] / same_class[1] if same_class[1] > 0 else 1.0
+        return Satisfaction(1.0, min(1.0, max(0.0, parted)), 0, round(same_class[0]))
+    separate = everything[1] - same_class[1]
+    apart_kept = separate - (same_label[1] - same_both[1])
     n_must, n_cannot = round(same_class[0]), round(everything[0] - same_class[0])
     return Satisfaction(
         min(1.0, same_both[1] / same_class[1]) if n_must else 1.0,
-        min(1.0, max(0.0, apart_kept / apart)) if n_cannot else 1.0,
+        min(1.0, max(0.0, apart_kept / separate)) if n_cannot else 1.0,
         n_must,
         n_cannot,
     )
@@ -146,9 +153,13 @@ def _chunked(values: Any, chunks: Any) -> da.Array:
 
 
 def _both_columns(
-    known: NDArray[Any], labels: NDArray[Any], starts: NDArray[np.intp], block_id: tuple[int, ...] = (0,)
+    known: NDArray[Any],
+    labels: NDArray[Any],
+    starts: NDArray[np.intp],
+    name_of: str,
+    block_id: tuple[int, ...] = (0,),
 ) -> NDArray[np.int64]:
-    check_labels(known, int(starts[block_id[0]]))
+    check_labels(known, int(starts[block_id[0]]), name_of)
     return np.stack([whole_labels(known), labels.astype(np.int64)], axis=1)
 
 

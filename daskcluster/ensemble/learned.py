@@ -25,6 +25,8 @@ __all__ = ["PARTITIONS", "DiscretizeLearned", "Learned", "LowRank"]
 
 #: What is partitioned.
 PARTITIONS = ("H", "Z")
+#: Where the partition starts.
+STARTS = ("spectral", "random")
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class LowRank(Stage):
     lambda_1, lambda_2 : float
     max_iter : int
     tol : float
+    init : {"spectral", "random"}
     """
 
     title = "low-rank representation"
@@ -69,12 +72,14 @@ class LowRank(Stage):
     lambda_2: float
     max_iter: int
     tol: float
+    init: str = "spectral"
 
     def check(self) -> None:
-        """Refuse fewer representatives than clusters, an unknown partition, and numbers out of range."""
+        """Refuse fewer representatives than clusters, an unknown partition or start, and numbers out of range."""
         if self.n_representatives is not None:
             check_integer("n_representatives", self.n_representatives, self.n_clusters)
         check_option("partition", self.partition, PARTITIONS)
+        check_option("init", self.init, STARTS)
         check_real("lambda_1", self.lambda_1, 0.0)
         check_real("lambda_2", self.lambda_2, 0.0)
         check_integer("max_iter", self.max_iter, 1)
@@ -97,10 +102,10 @@ class LowRank(Stage):
     def __call__(self, run: Run, coded: Coded) -> Learned:
         """Learn."""
         rows = coded.draw(self._n_learned(coded.n_labelled), stream(run.seed, "learned rows"))
-        made = run.products.small("low-rank", lambda: self._learn(rows, coded))
+        made = run.products.small("low-rank", lambda: self._learn(rows, coded, run.seed))
         return Learned(rows, made["embedding"], np.atleast_1d(made["history"]))
 
-    def _learn(self, learned: NDArray[Any], coded: Coded) -> dict[str, Any]:
+    def _learn(self, learned: NDArray[Any], coded: Coded, seed: int) -> dict[str, Any]:
         found = low_rank_representation(
             co_association(learned, coded.book),
             self.n_clusters,
@@ -108,6 +113,7 @@ class LowRank(Stage):
             lambda_2=self.lambda_2,
             max_iter=self.max_iter,
             tol=self.tol,
+            rng=stream(seed, "partition") if self.init == "random" else None,
         )
         rows = found.partition if self.partition == "H" else spectral_rows(found.representation, self.n_clusters)
         # Rows with equal labels are one: vectors of repeated eigenvalues may tell them apart, by rounding.

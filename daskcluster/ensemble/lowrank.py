@@ -113,6 +113,12 @@ def _shrink_columns(matrix: NDArray[np.float64], threshold: float) -> NDArray[np
     return matrix * np.where(kept, 1.0 - threshold / np.where(kept, lengths, 1.0), 0.0)
 
 
+def _random_columns(n_rows: int, n_columns: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Orthonormal columns (n, k) in any direction alike."""
+    columns, factor = np.linalg.qr(rng.standard_normal((n_rows, n_columns)))
+    return np.asarray(columns * np.sign(factor.diagonal()))
+
+
 def low_rank_representation(
     S: NDArray[np.float64],
     n_clusters: int,
@@ -121,6 +127,7 @@ def low_rank_representation(
     lambda_2: float = 0.01,
     max_iter: int = 50,
     tol: float = 1e-6,
+    rng: np.random.Generator | None = None,
 ) -> LowRank:
     """Solve eq. (5) of isec_2020 by its augmented Lagrange multiplier method, eq. (8) to (17).
 
@@ -136,6 +143,8 @@ def low_rank_representation(
         Rounds at most.
     tol : float
         Stop when the relative error, see `LowRank.history`, is below this.
+    rng : numpy.random.Generator, optional
+        H starts as random orthonormal columns of it; by default as the first eigenvectors of S.
 
     Notes
     -----
@@ -153,7 +162,7 @@ def low_rank_representation(
         squared = S @ S
         factor = scipy.linalg.cho_factor(squared + np.eye(len(S)), overwrite_a=True, check_finite=False)
         roots = _degree_roots(S)
-        H = _leading(S, roots, n_clusters)
+        H = _leading(S, roots, n_clusters) if rng is None else _random_columns(len(S), n_clusters, rng)
         Z, E, Y1, Y2 = np.zeros((4, *S.shape))
         penalty = FIRST_PENALTY
         history = []

@@ -34,7 +34,8 @@ class LayerClusterer(Clusterer):
     """Base of CSPML and FastCSPML. A row's place depends on its constraints, so neither labels new rows."""
 
     alpha: float
-    gamma: float
+    gamma: float | None
+    unlinked: str
     n_init: int
     max_iter: int
 
@@ -101,6 +102,7 @@ class LayerClusterer(Clusterer):
     def _take(self, embedded: Any) -> None:
         """Set the attributes that belong to the embedding."""
         self.eigenvalues_ = embedded.eigenvalues
+        self.gamma_ = embedded.gamma
 
 
 class CSPML(LayerClusterer):
@@ -115,8 +117,13 @@ class CSPML(LayerClusterer):
         k.
     alpha : float
         Weight of the layers' subspaces against the layers themselves, >= 0.
-    gamma : float
-        Affinities are exp(-gamma sqdist), in the units of `X`: scale the features to suit it.
+    gamma : float or None
+        Affinities are exp(-gamma sqdist), in the units of `X`. None follows the rows: 0.5, as in the paper, where this
+        suits them, else 1 / e at the distance within which half an equal cluster lies. A given one that does not suit
+        the rows is warned of.
+    unlinked : {"penalized", "neutral"}
+        What the must-link layer says of rows without must-links: L_ii = 1, as the Laplacian's formula has it, or 0.
+        "neutral" is worth a try where a few labels push the clusters aside.
     n_init : int
         k-means++ starts of the discretisation.
     max_iter : int
@@ -139,6 +146,8 @@ class CSPML(LayerClusterer):
         Of the modified adjacency, descending.
     cluster_centers_ : (n_clusters_, k) float64
         Centres in the embedding.
+    gamma_ : float
+        The width that was used.
     n_iter_ : int
         Lloyd passes.
     n_features_in_ : int
@@ -152,10 +161,11 @@ class CSPML(LayerClusterer):
     Notes
     -----
     CSP-ML, Algorithm 3 of Trokicic, Todorovic, 2019 (csp_ml_and_fast_csp_ml_2019). 8 n**2 bytes for the affinities;
-    layers 2 and 3 are applied as sparse or low-rank matrices. What the paper leaves open: rows without must-links are
-    zero in layer 2 and have no say in its subspace; diagonals are zero; a layer's subspace has the eigenvectors of
-    positive eigenvalues only. alpha is not given in the paper: with large values a far outlier pair of the affinity
-    graph, whose eigenvalue is 1, wins over the constraints. See `multilayer_embedding`.
+    layers 2 and 3 are applied as sparse or low-rank matrices. What the paper leaves open: rows without must-links have
+    no say in the subspace of layer 2, and L_ii = 1 there, a penalty on each of them, or 0 (`unlinked`); diagonals are
+    zero; a layer's subspace has the eigenvectors of positive eigenvalues only. alpha is not given in the paper: with
+    large values a far outlier pair of the affinity graph, whose eigenvalue is 1, wins over the constraints. See
+    `multilayer_embedding`.
 
     Examples
     --------
@@ -174,7 +184,8 @@ class CSPML(LayerClusterer):
         n_clusters: int = 8,
         *,
         alpha: float = 0.1,
-        gamma: float = 0.5,
+        gamma: float | None = None,
+        unlinked: str = "penalized",
         n_init: int = 10,
         max_iter: int = 100,
         missing: str = "raise",
@@ -185,6 +196,7 @@ class CSPML(LayerClusterer):
         self.n_clusters = n_clusters
         self.alpha = alpha
         self.gamma = gamma
+        self.unlinked = unlinked
         self.n_init = n_init
         self.max_iter = max_iter
         self.missing = missing
@@ -196,7 +208,7 @@ class CSPML(LayerClusterer):
         return MOST_ROWS  # all
 
     def _embed_stage(self) -> EmbedAll:
-        return EmbedAll(self.n_clusters, self.alpha, self.gamma)
+        return EmbedAll(type(self).__name__, self.n_clusters, self.alpha, self.gamma, self.unlinked)
 
 
 class FastCSPML(LayerClusterer):
@@ -213,8 +225,13 @@ class FastCSPML(LayerClusterer):
         l, sampled columns; with l >= n the result is that of `CSPML`.
     alpha : float
         Weight of the layers' subspaces against the layers themselves, >= 0.
-    gamma : float
-        Affinities are exp(-gamma sqdist), in the units of `X`: scale the features to suit it.
+    gamma : float or None
+        Affinities are exp(-gamma sqdist), in the units of `X`. None follows the rows: 0.5, as in the paper, where this
+        suits them, else 1 / e at the distance within which half an equal cluster lies. A given one that does not suit
+        the rows is warned of.
+    unlinked : {"penalized", "neutral"}
+        What the must-link layer says of rows without must-links: L_ii = 1, as the Laplacian's formula has it, or 0.
+        "neutral" is worth a try where a few labels push the clusters aside.
     n_init : int
         k-means++ starts of the discretisation.
     max_iter : int
@@ -239,6 +256,8 @@ class FastCSPML(LayerClusterer):
         Approximate ones of the modified adjacency, descending.
     cluster_centers_ : (n_clusters_, q) float64
         Centres in the embedding.
+    gamma_ : float
+        The width that was used.
     n_iter_ : int
         Lloyd passes.
     n_features_in_ : int
@@ -272,9 +291,10 @@ class FastCSPML(LayerClusterer):
         self,
         n_clusters: int = 8,
         *,
-        n_landmarks: int = 100,
+        n_landmarks: int = 300,
         alpha: float = 0.1,
-        gamma: float = 0.5,
+        gamma: float | None = None,
+        unlinked: str = "penalized",
         n_init: int = 10,
         max_iter: int = 100,
         missing: str = "raise",
@@ -286,6 +306,7 @@ class FastCSPML(LayerClusterer):
         self.n_landmarks = n_landmarks
         self.alpha = alpha
         self.gamma = gamma
+        self.unlinked = unlinked
         self.n_init = n_init
         self.max_iter = max_iter
         self.missing = missing
@@ -294,10 +315,12 @@ class FastCSPML(LayerClusterer):
         self.verbose = verbose
 
     def _n_sampled(self) -> int:
-        return self._embed_stage().checked().n_landmarks
+        return self._embed_stage().checked().n_drawn
 
     def _embed_stage(self) -> EmbedSampled:
-        return EmbedSampled(type(self).__name__, self.n_clusters, self.n_landmarks, self.alpha, self.gamma)
+        return EmbedSampled(
+            type(self).__name__, self.n_clusters, self.alpha, self.gamma, self.unlinked, self.n_landmarks
+        )
 
     def _take(self, embedded: Any) -> None:
         super()._take(embedded)

@@ -31,6 +31,9 @@ class FastCSC(SpectralClusterer):
         r, landmarks to which a row is linked. Follows the rows where they are few, see `n_neighbors_`.
     alpha : float
         Trust in the must-links against the data's own graph, >= 0.
+    direction_factor : float or None
+        Eigenvectors of the graph, beyond its first k, among which constraints choose, for each constrained row after
+        the first 4 k: few labels cannot push the clusters aside that the data show. None opens all, as in the paper.
     sample_rate : float
         Share of the rows on which the k-means passes run, in (0, 1]; at least 16,384 rows and 256 a cluster, or all.
         1.0 is the paper's CCS-L, less its CCS-LS.
@@ -87,10 +90,10 @@ class FastCSC(SpectralClusterer):
     Notes
     -----
     Algorithm 1 of Liu, Ye, Wei, Hu, 2017 (fast_csc_and_secrp_2017). Departures, each described where it is made: the
-    demand graph beside the cannot-links, and the deflation of the trivial eigenvector (`constrained_cut`); bandwidth
-    sigma of eq. (4), which the paper leaves open, is the mean distance, as in LSC; the approximate search of the
-    nearest landmarks; starts on a sample. Without constraints the method is landmark-based spectral clustering (LSC)
-    on the first k nontrivial eigenvectors.
+    directions among which constraints choose, and the orthonormal embedding (`constrained_cut`); the demand graph
+    beside the cannot-links, and the deflation of the trivial eigenvector; bandwidth sigma of eq. (4), which the paper
+    leaves open, is the mean distance, as in LSC; the approximate search of the nearest landmarks; starts on a sample.
+    Without constraints the method is landmark-based spectral clustering (LSC) on the first k nontrivial eigenvectors.
 
     Constraints are soft: contradictions are weighed up, and `Constraints.satisfaction` tells what a result keeps.
     Labels may be fewer or more than k, and of any names; they do not decide the clusters' numbers. `predict` labels new
@@ -114,6 +117,7 @@ class FastCSC(SpectralClusterer):
         n_representatives: int = 500,
         n_neighbors: int = 3,
         alpha: float = 5.0,
+        direction_factor: float | None = 0.3,
         sample_rate: float = 0.1,
         selection: str = "random",
         neighbors: str = "approximate",
@@ -131,6 +135,7 @@ class FastCSC(SpectralClusterer):
         self.n_representatives = n_representatives
         self.n_neighbors = n_neighbors
         self.alpha = alpha
+        self.direction_factor = direction_factor
         self.sample_rate = sample_rate
         self.selection = selection
         self.neighbors = neighbors
@@ -152,7 +157,7 @@ class FastCSC(SpectralClusterer):
             ScanConstrained(k, n_sampled, self.metric, method=name, n_representatives=self.n_representatives),
             represent,
             link,
-            ConstrainedCut(name, k, self.alpha),
+            ConstrainedCut(name, k, self.alpha, self.direction_factor),
             DiscretizeSampled(k, self.n_init, self.max_iter, sample_rate=self.sample_rate),
             label,
         )

@@ -44,6 +44,25 @@ def test_partial_labels(square):
     assert shown(*fit, "--overwrite")["must-links kept"] == f"{kept['kept']:.2%} of {kept['count']:,}"
 
 
+def test_groups(square):
+    X, y = square
+    groups = np.empty(1000, int)
+    for half in (0, 1):
+        rows = np.flatnonzero(y == half)
+        groups[rows] = np.arange(len(rows)) // 2
+    write_array(da.from_array(groups), "groups.zarr")
+    result = as_json(*FASTCSC, "--groups", "groups.zarr", "--direction-factor", 0.5)
+    expected = dc.FastCSC(2, n_representatives=60, direction_factor=0.5, random_state=0)
+    expected.fit(X, constraints=dc.Constraints.from_groups(groups))
+    np.testing.assert_array_equal(open_rows("out.zarr")[:], expected.labels_)
+    assert result["constraints"]["must_link"]["count"] == 0
+    assert result["constraints"]["cannot_link"]["count"] > 1000
+    assert "--groups needs --algorithm fastcsc" in fail(2, *FIT, "--overwrite", "--groups", "groups.zarr")
+    for other in ("--partial-labels", "--must-link"):
+        message = fail(2, *FASTCSC, "--overwrite", "--groups", "groups.zarr", other, "groups.zarr")
+        assert "give --groups, --partial-labels, or --must-link and --cannot-link" in message
+
+
 def test_pairs_from_files(square):
     X, y = square
     pairs = np.random.default_rng(1).integers(0, 1000, (800, 2))

@@ -302,6 +302,20 @@ def test_isec_converges_as_in_figure_1():
     assert model.embedding_.shape == (200, 3)
 
 
+def test_isec_starts():
+    """H stays near a spectral start; a random one depends on the seed, and on nothing else."""
+    labels, truth = draw(n_rows=80)
+    spectral = [dc.ISEC(3, random_state=seed).fit(labels) for seed in (0, 1)]
+    np.testing.assert_array_equal(spectral[0].embedding_, spectral[1].embedding_)
+    assert dc.metrics.adjusted_rand_index(truth, spectral[0].labels_) > 0.9
+    one, again, other = (dc.ISEC(3, init="random", random_state=seed).fit(labels) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one.embedding_, again.embedding_)
+    assert np.abs(one.embedding_ @ one.embedding_.T - other.embedding_ @ other.embedding_.T).max() > 0.1
+    assert one.history_[-1] < 1e-6
+    with pytest.raises(ValueError, match="init must be one of"):
+        dc.ISEC(3, init="S").fit(labels)
+
+
 # -- forms of input ----------------------------------------------------------------------------------------------------
 
 

@@ -396,6 +396,8 @@ OTHER_PARAMETERS: dict[str, tuple[Any, Any]] = {
     "metric": ("cosine", "euclidean"),
     "alpha": (0.75, 7.0),
     "gamma": (0.75, 7.0),
+    "direction_factor": (0.75, None),
+    "unlinked": ("neutral", "penalized"),
     "lambda_1": (0.2, 0.3),
     "lambda_2": (0.2, 0.3),
     "partition": ("Z", "H"),
@@ -439,6 +441,12 @@ def test_a_store_from_before_there_were_weights_goes_on(finished):
     key = json.loads((store / "daskcluster.json").read_text())
     assert not {"weights", "theta"} & key["parameters"].keys()
     np.testing.assert_array_equal(case.fit(storage=store).labels_, reference(case).labels_)
+
+
+def test_a_store_from_before_there_were_starts_goes_on(finished):
+    """What `ISEC` kept then was made from the start that is still its default."""
+    (case,) = of_ids("ISEC")
+    assert "init" not in json.loads((finished.store(case) / "daskcluster.json").read_text())["parameters"]
 
 
 def test_another_method_is_refused(finished):

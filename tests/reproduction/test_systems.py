@@ -135,6 +135,21 @@ def test_labels_and_their_pairs_give_competitors_the_same(method):
     )
 
 
+def test_the_diagonal_does_not_count():
+    """With ones there a row far from all others would be a part of the graph of its own, which is cut off first."""
+    X, y = wine()
+    X[0] += 30.0
+    affinity = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2))
+    known = dc.Constraints.from_labels(partial_labels(y, 80))
+    found = [
+        constrained_spectral_clustering(affinity + more * np.eye(len(y)), known, 3, random_state=0)
+        for more in (-1, 0, 5)
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    assert dc.metrics.rand_index(y, found[0]) > 0.9
+
+
 def test_infeasible_competitor():
     with pytest.raises(ValueError, match="no eigenvector is feasible at beta=1e"):
         constrained_spectral_clustering(np.ones((4, 4)), dc.Constraints.from_pairs([(0, 1)]), 2, beta=1e9)

@@ -36,7 +36,7 @@ def constrained_spectral_clustering(
     Parameters
     ----------
     affinity : (n, n) float64
-        Symmetric, not negative.
+        Symmetric, not negative. Its diagonal does not count.
     constraints : Constraints
         Soft ones count by their weights.
     n_clusters : int
@@ -59,9 +59,14 @@ def constrained_spectral_clustering(
     -----
     The rows of D^-1/2 V* are clustered by k-means (step 4 for k clusters), here at unit length, which the text does not
     say: without it the published figures are out of reach (Rand indices on Glass 0.49 against 0.65 at 75 labels).
+
+    The diagonal of the affinity is zero, as in the authors' loader of data: a row that is far from all others has no
+    edge then, where an edge to itself makes it a part of the graph of its own, whose eigenvector costs nothing and is
+    taken before those that serve the constraints. On Ionosphere this decides, see docs/constraints.md.
     """
     check_integer("n_clusters", n_clusters, 1)
     W = checked_affinity(affinity, constraints)
+    np.fill_diagonal(W, 0.0)
     Q = np.asarray(constraints.to_sparse(len(W)).todense(), np.float64)  # eq. (6)
     return cluster_rows(unit_rows(csp_vectors(W, Q, max(1, n_clusters - 1), beta)), n_clusters, random_state)
 

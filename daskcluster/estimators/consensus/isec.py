@@ -40,6 +40,9 @@ class ISEC(Consensus):
         has no `predict` and no `transform`.
     partition : {"H", "Z"}
         What is clustered at the end: the partition matrix H, or the spectral embedding of the representation Z.
+    init : {"spectral", "random"}
+        Where H starts: the first eigenvectors of the co-association matrix, near which it stays, or random columns,
+        from which it finds other partitions, better or worse from seed to seed and worse in the mean.
     lambda_1, lambda_2 : float
         Weights of the rank of Z, and of the noise E.
     n_init : int
@@ -109,6 +112,7 @@ class ISEC(Consensus):
         *,
         n_representatives: int | None = None,
         partition: str = "H",
+        init: str = "spectral",
         lambda_1: float = 0.1,
         lambda_2: float = 0.01,
         n_init: int = 10,
@@ -121,6 +125,7 @@ class ISEC(Consensus):
         self.n_clusters = n_clusters
         self.n_representatives = n_representatives
         self.partition = partition
+        self.init = init
         self.lambda_1 = lambda_1
         self.lambda_2 = lambda_2
         self.n_init = n_init
@@ -129,6 +134,13 @@ class ISEC(Consensus):
         self.random_state = random_state
         self.storage = storage
         self.verbose = verbose
+
+    def _product_parameters(self) -> dict[str, Any]:
+        """Without the default start, so that stores which were made before there were others go on."""
+        parameters = super()._product_parameters()
+        if self.init == "spectral":
+            del parameters["init"]
+        return parameters
 
     def _solving(self) -> tuple[LowRank, DiscretizeLearned]:
         learning = LowRank(
@@ -139,6 +151,7 @@ class ISEC(Consensus):
             self.lambda_2,
             self.max_iter,
             self.tol,
+            self.init,
         )
         return learning, DiscretizeLearned(
             self.n_clusters, self.n_init, self.max_iter, "consensus", learns_all=self.n_representatives is None

@@ -317,16 +317,16 @@ def _guide(
     if known.codes is not None:
         # Checked, and held: the user's labels may be costly to compute, and m fits read them.
         codes, _ = run.products.rows("classes", known.codes)
-        given = Constraints(labels=codes, weight=known.confidences, n_samples=given.n_samples)
+        given = given.with_column(codes, known.confidences, run.rows.n_samples)
     return partial(guided, constraints=given)
 
 
 def guided(taken: RowSample | None, constraints: Constraints) -> dict[str, Any]:
-    """What a `fit` on a sample of the rows gets beside these; its constraints are from labels, see `Ensemble.fit`."""
+    """What a `fit` on a sample of the rows gets beside these; its constraints are no pairs, see `Ensemble.fit`."""
     if taken is None:
         return {"constraints": constraints}
-    labels, weight = (
+    column, weight = (
         taken.take(column) if isinstance(column, da.Array) else column
-        for column in (constraints.labels, constraints.weight)
+        for column in (constraints.column, constraints.weight)
     )
-    return {"constraints": Constraints(labels=labels, weight=weight, n_samples=sum(taken.counts))}
+    return {"constraints": constraints.with_column(column, weight, sum(taken.counts))}

@@ -144,7 +144,8 @@ class Ensemble(EnsembleBase):
         y : (n,) NumPy array, dask array, zarr.Array or path, optional
             Partial labels for a constrained base clusterer, one whose `fit` takes `constraints`; others ignore it.
         constraints : Constraints, optional
-            For a constrained base clusterer, instead of `y`. With ``sample_rate`` < 1 they must be from labels.
+            For a constrained base clusterer, instead of `y`. With ``sample_rate`` < 1 they must be from labels or
+            groups.
 
         Returns
         -------
@@ -157,7 +158,7 @@ class Ensemble(EnsembleBase):
                 raise ValueError(f"constraints must be None for a base that takes none, got base={base!r}")
             return self._fit(X, None)
         given = given_constraints(y, constraints)
-        if given is not None and self.sample_rate < 1 and given.labels is None:
+        if given is not None and self.sample_rate < 1 and given.column is None:
             raise ValueError("constraints must be from labels with sample_rate < 1: pairs name rows of the whole")
         return self._fit(X, given, y)
 
