@@ -1,21 +1,26 @@
 """Stage 2 on one block: the K nearest representatives of every row.
 
-Distances are computed in the block's own dtype, as differences and never by the expanded formula, so nothing is lost
-far from the origin; the K kept ones are computed again in float64. Candidates are ranked in float32, ties by the order
-in which they stand: the bits of a float >= 0 sort like its value, so (bits, position) is one integer, and the smallest
-of integers are found without branches that the processor would guess wrong.
+The exact search compares a row with all representatives. Where these are many, a float32 matrix product finds the few
+that can be among the nearest, see `nearest_points`. Few of them, and the neighbourhoods of the approximate search, are
+compared by differences in the block's own dtype, so nothing is lost far from the origin; the K kept ones are computed
+again in float64. There candidates are ranked in float32, ties by the order in which they stand: the bits of a float
+>= 0 sort like its value, so (bits, position) is one integer, and the smallest of integers are found without branches
+that the processor would guess wrong.
 
-Two layouts serve two sizes: up to `WIDE_FEATURES` features the candidates stand as columns and the loops vectorise over
-candidates, above it they stand as rows and the loops vectorise over features.
+Two layouts of neighbourhoods serve two sizes: up to `WIDE_FEATURES` features the candidates stand as columns and the
+loops vectorise over candidates, above it they stand as rows and the loops vectorise over features.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .jit import jit, jit_fast
+from .nearest_points import ProductTable, nearest_by_products, product_table
 
 __all__ = [
     "LONG_STRIP",
@@ -24,6 +29,8 @@ __all__ = [
     "SHORT_FEATURES",
     "SHORT_STRIP",
     "WIDE_FEATURES",
+    "ExactSearch",
+    "exact_search",
     "nearest_exact",
     "nearest_in_neighborhoods_wide",
     "nearest_starts",
@@ -34,6 +41,10 @@ __all__ = [
 WIDE_FEATURES = 64
 #: Columns are padded to a multiple of this with infinite ones, a whole number of vector registers.
 PAD_COLUMNS = 16
+
+#: A matrix product serves the exact search from p (d + `FIXED_FEATURES`) >= `LEAST_PRODUCT` on: what it costs a row
+#: besides the product is that of some hundred comparisons.
+LEAST_PRODUCT, FIXED_FEATURES = 4096, 16
 
 _LARGEST_KEY = np.iinfo(np.int64).max
 _LARGEST_BITS = np.iinfo(np.int32).max
@@ -324,3 +335,35 @@ def nearest_exact(rows, columns, representatives, n_neighbors):
             kept[q] = best[q] & _POSITION
         _finish(rows, i, representatives, kept, indices, distances)
     return indices, distances
+
+
+@dataclass(frozen=True)
+class ExactSearch:
+    """The search for the nearest of all representatives.
+
+    Attributes
+    ----------
+    points : (p, d) float64
+    columns : (d, p) in the rows' dtype, or None
+    table : ProductTable, or None
+        One of the two.
+    """
+
+    points: NDArray[np.float64]
+    columns: NDArray[np.floating] | None
+    table: ProductTable | None
+
+    def __call__(self, rows: NDArray[np.floating], n_neighbors: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """K nearest of each row (n, d): indices (n, K) and Euclidean distances (n, K), ascending."""
+        if self.table is not None:
+            return nearest_by_products(rows, self.table, n_neighbors)
+        indices, distances = nearest_exact(rows, self.columns, self.points, n_neighbors)
+        return indices, distances
+
+
+def exact_search(points: NDArray[np.float64], dtype: np.dtype[Any], n_neighbors: int) -> ExactSearch:
+    """Prepare representatives (p, d) for rows of a dtype and so many neighbours."""
+    n_points, n_features = points.shape
+    if n_points * (n_features + FIXED_FEATURES) >= LEAST_PRODUCT:
+        return ExactSearch(points, None, product_table(points, n_neighbors))
+    return ExactSearch(points, np.ascontiguousarray(points.T, dtype=dtype), None)

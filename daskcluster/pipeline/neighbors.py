@@ -19,7 +19,8 @@ from ..kernels.neighbors import (
     SHORT_FEATURES,
     SHORT_STRIP,
     WIDE_FEATURES,
-    nearest_exact,
+    ExactSearch,
+    exact_search,
     nearest_in_neighborhoods_wide,
     nearest_starts,
     nearest_starts_wide,
@@ -203,8 +204,7 @@ class RepresentativeIndex:
     form : RowForm
     points : (p, d) float64
         Representatives in the form for computing.
-    columns : (d, p), computing dtype
-        The same as columns; what an exact search reads.
+    every : ExactSearch, or None for an approximate search
     centers : (z, d) float64, or None for an exact search
         Rep-cluster centres, eq. (4).
     sizes, members, starts_coordinates : arrays, or None for an exact search
@@ -215,7 +215,7 @@ class RepresentativeIndex:
 
     form: RowForm
     points: NDArray[np.float64]
-    columns: NDArray[np.floating]
+    every: ExactSearch | None
     centers: NDArray[np.float64] | None = None
     sizes: NDArray[np.intp] | None = None
     members: NDArray[np.int32] | None = None
@@ -227,7 +227,7 @@ class RepresentativeIndex:
     @property
     def exact(self) -> bool:
         """Whether every row is compared with every representative."""
-        return self.centers is None
+        return self.every is not None
 
     @property
     def wide(self) -> bool:
@@ -236,8 +236,8 @@ class RepresentativeIndex:
 
     def search(self, rows: NDArray[np.floating], n_neighbors: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """K nearest representatives of prepared rows (n, d): indices (n, K) and Euclidean distances (n, K)."""
-        if self.centers is None or self.coordinates is None:
-            return nearest_exact(rows, self.columns, self.points, n_neighbors)
+        if self.every is not None:
+            return self.every(rows, n_neighbors)
         starts_of = nearest_starts_wide if self.wide else nearest_starts
         nearest = nearest_in_neighborhoods_wide if self.wide else NEAREST_IN_NEIGHBORHOODS[self.coordinates.shape[3]]
         groups = assign_rows(rows, self.centers)
@@ -277,10 +277,9 @@ def index_representatives(
     """
     computing = compute_dtype(dtype)
     points = form.prepare_points(representatives)
-    exact = RepresentativeIndex(form, points, np.ascontiguousarray(points.T, dtype=computing))
     if neighborhood + 1 >= len(points):
-        return exact
-    return _approximate_index(exact, computing, max(neighborhood, n_neighbors), *_rep_clusters(points, seed))
+        return RepresentativeIndex(form, points, exact_search(points, computing, n_neighbors))
+    return _approximate_index(form, points, computing, max(neighborhood, n_neighbors), *_rep_clusters(points, seed))
 
 
 def choose_neighborhood(
@@ -331,7 +330,7 @@ def choose_neighborhood(
     for _ in range(3):
         if size + 1 >= n_points:
             break
-        index = _approximate_index(exact, computing, size, *groups)
+        index = _approximate_index(form, exact.points, computing, size, *groups)
         if recall(index.search(rows, n_neighbors)[0], truth) >= LEAST_RECALL:
             return index, size
         size *= 2
@@ -352,15 +351,16 @@ def _rep_clusters(points: NDArray[np.float64], seed: int) -> tuple[NDArray[np.fl
 
 
 def _approximate_index(
-    exact: RepresentativeIndex,
+    form: RowForm,
+    points: NDArray[np.float64],
     computing: np.dtype[Any],
     size: int,
     centers: NDArray[np.float64],
     labels: NDArray[np.int32],
 ) -> RepresentativeIndex:
-    points, typed = exact.points, exact.points.astype(computing)
+    typed = points.astype(computing)
     n_points, n_features = points.shape
-    neighbors, reach = nearest_exact(typed, exact.columns, points, size + 1)
+    neighbors, reach = exact_search(points, computing, size + 1)(typed, size + 1)
     wide = n_features > WIDE_FEATURES or n_points * n_features * (size + 1) * computing.itemsize > MOST_COORDINATE_BYTES
     sizes = np.bincount(labels, minlength=len(centers))
     if not wide:
@@ -382,9 +382,7 @@ def _approximate_index(
         neighbors, reach = (np.pad(array, ((0, 0), (0, padding)), mode="edge") for array in (neighbors, reach))
         strips = padded.reshape(n_points, -1, strip, n_features)
         coordinates = np.ascontiguousarray(strips.transpose(0, 1, 3, 2))  # (p, s, d, w)
-    return RepresentativeIndex(
-        exact.form, points, exact.columns, centers, sizes, members, columns, neighbors, reach, coordinates
-    )
+    return RepresentativeIndex(form, points, None, centers, sizes, members, columns, neighbors, reach, coordinates)
 
 
 def nearest_block(block: NDArray[Any], index: RepresentativeIndex, n_neighbors: int) -> NDArray[np.int32]:
