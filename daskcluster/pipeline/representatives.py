@@ -176,7 +176,10 @@ def _select_hybrid(
 ) -> NDArray[np.float64]:
     starts = _select_random(rows, scan, candidates, n_representatives, max_iter, rng)
     unit, n_iter = scan.form.unit_length, candidates.n_iter
-    found, _ = lloyd_in_memory(candidates.rows, starts, max_iter=n_iter, unit_length=unit, refill=False)
+    # Ensembles choose for several graphs beside each other, in tasks that get no rows.
+    found, _ = lloyd_in_memory(
+        candidates.rows, starts, max_iter=n_iter, unit_length=unit, refill=False, spread=rows is not None
+    )
     return found.centers
 
 
