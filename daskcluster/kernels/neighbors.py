@@ -13,6 +13,7 @@ loops vectorise over candidates, above it they stand as rows and the loops vecto
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,21 +148,26 @@ def nearest_starts(rows, groups, sizes, members, coordinates):
     return starts
 
 
-@jit_fast
-def nearest_starts_wide(rows, groups, sizes, members, representatives):
-    """As `nearest_starts` for many features: representatives (p, d) as rows, and `sizes` without padding."""
-    n_rows = rows.shape[0]
-    starts = np.empty(n_rows, np.int32)
-    for i in range(n_rows):
-        group = groups[i]
-        best = members[group, 0]
-        smallest = _sqdist(rows, i, representatives, best)
-        for j in range(1, sizes[group]):
-            value = _sqdist(rows, i, representatives, members[group, j])
-            if value < smallest:
-                smallest = value
-                best = members[group, j]
-        starts[i] = best
+def nearest_starts_wide(
+    rows: NDArray[np.floating],
+    groups: NDArray[np.int32],
+    sizes: NDArray[np.intp],
+    members: NDArray[np.int32],
+    tables: Sequence[ProductTable],
+) -> NDArray[np.int32]:
+    """As `nearest_starts` for many features: rep-clusters as tables (z) for matrix products, `sizes` without padding.
+
+    Notes
+    -----
+    The rows of one rep-cluster are copied together at a time.
+    """
+    starts = np.empty(len(rows), np.int32)
+    order = np.argsort(groups, kind="stable")
+    ends = np.searchsorted(groups[order], np.arange(len(sizes) + 1))
+    for group in np.flatnonzero(np.diff(ends)):
+        inside = order[ends[group] : ends[group + 1]]
+        found, _ = nearest_by_products(rows[inside], tables[group], 1, distances=False)
+        starts[inside] = members[group][found[:, 0]]
     return starts
 
 

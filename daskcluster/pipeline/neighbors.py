@@ -25,6 +25,7 @@ from ..kernels.neighbors import (
     nearest_starts,
     nearest_starts_wide,
 )
+from ..kernels.nearest_points import ProductTable, product_table
 from ..kernels.rows import compute_dtype, finite_rows
 from ..runtime.execution import map_rows
 from ..runtime.forecast import Cost, Sizes
@@ -174,7 +175,7 @@ class Link(Stage):
         p, d = sizes.n_right, sizes.n_features
         neighborhood = min(p, 2**doubled * self.neighbor_factor * min(max(self.n_neighbors, FEW_NEIGHBORS), p) + 1)
         coordinates = neighborhood * min(d, WIDE_FEATURES) * sizes.number_bytes
-        return 3 * p * d * 8 + p * (8 * neighborhood + min(coordinates, MOST_COORDINATE_BYTES // max(1, p)))
+        return 5 * p * d * 8 + p * (8 * neighborhood + min(coordinates, MOST_COORDINATE_BYTES // max(1, p)))
 
     def cost(self, sizes: Sizes) -> Cost:
         """One pass over the input, which leaves 8 K' bytes a row; the index, while it is chosen two of them."""
@@ -219,7 +220,7 @@ class RepresentativeIndex:
     centers: NDArray[np.float64] | None = None
     sizes: NDArray[np.intp] | None = None
     members: NDArray[np.int32] | None = None
-    starts_coordinates: NDArray[np.floating] | None = None
+    starts_coordinates: NDArray[np.floating] | list[ProductTable] | None = None
     neighbors: NDArray[np.int32] | None = None
     reach: NDArray[np.float32] | None = None
     coordinates: NDArray[np.floating] | None = None
@@ -366,11 +367,14 @@ def _approximate_index(
     if not wide:
         sizes = -(-sizes // PAD_COLUMNS) * PAD_COLUMNS
     members = np.zeros((len(centers), sizes.max()), np.int32)
-    columns = np.full((len(centers), n_features, sizes.max()), np.inf, computing) if not wide else typed
+    tables = []
+    columns = np.full((0 if wide else len(centers), n_features, sizes.max()), np.inf, computing)
     for c in range(len(centers)):
         inside = np.flatnonzero(labels == c)
         members[c, : len(inside)] = inside
-        if not wide:
+        if wide:
+            tables.append(product_table(points[inside], 1))
+        else:
             columns[c, :, : len(inside)] = typed[inside].T
     coordinates = typed
     if not wide:
@@ -382,7 +386,8 @@ def _approximate_index(
         neighbors, reach = (np.pad(array, ((0, 0), (0, padding)), mode="edge") for array in (neighbors, reach))
         strips = padded.reshape(n_points, -1, strip, n_features)
         coordinates = np.ascontiguousarray(strips.transpose(0, 1, 3, 2))  # (p, s, d, w)
-    return RepresentativeIndex(form, points, None, centers, sizes, members, columns, neighbors, reach, coordinates)
+    starts_of = tables if wide else columns
+    return RepresentativeIndex(form, points, None, centers, sizes, members, starts_of, neighbors, reach, coordinates)
 
 
 def nearest_block(block: NDArray[Any], index: RepresentativeIndex, n_neighbors: int) -> NDArray[np.int32]:
