@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .jit import jit, jit_fast
-from .nearest_points import ProductTable, nearer_points, nearest_by_products, product_table
+from .nearest_points import ProductTable, nearer_points, nearest_by_products, product_table, tile_bytes
 
 __all__ = [
     "CenterSearch",
@@ -21,6 +21,7 @@ __all__ = [
     "nearest_center",
     "plus_plus_rows",
     "reassign_rows",
+    "search_bytes",
     "sqdist_to_centers",
     "weighted_sqdist",
 ]
@@ -108,7 +109,7 @@ class CenterSearch:
     Notes
     -----
     Differences are taken in the dtype of the rows, or for a product in float64, where its rounding leaves a doubt.
-    Scratch memory: 12 k q bytes and `nearest_points.tile_bytes` for a product, `TILE` rows else.
+    Memory: `search_bytes`.
     """
 
     def __init__(self, centers: NDArray[np.floating], products: bool | None = None) -> None:
@@ -117,9 +118,7 @@ class CenterSearch:
         self.order = byte_order(centers)
         self.centers = np.ascontiguousarray(centers[self.order])
         n_centers, n_features = centers.shape
-        if products is None:
-            many = n_features >= PRODUCT_FEATURES and n_centers >= PRODUCT_CENTERS
-            products = many or n_features >= MANY_FEATURES
+        products = _by_products(n_centers, n_features) if products is None else products
         self.table: ProductTable | None = product_table(self.centers, 1) if products else None
 
     def __call__(self, points: NDArray[np.floating]) -> NDArray[np.int32]:
@@ -128,6 +127,18 @@ class CenterSearch:
         if self.table is None:
             return self.order[nearest_center(points, self.centers.astype(points.dtype))]
         return self.order[nearest_by_products(points, self.table, 1, distances=False)[0][:, 0]]
+
+
+def _by_products(n_centers: int, n_features: int) -> bool:
+    return n_features >= (PRODUCT_FEATURES if n_centers >= PRODUCT_CENTERS else MANY_FEATURES)
+
+
+def search_bytes(n_centers: int, n_features: int) -> int:
+    """Memory of a `CenterSearch` and of its use by one thread: centres in three forms, and the scores of a tile."""
+    tables = 8 * n_centers * n_features
+    if not _by_products(n_centers, n_features):
+        return tables
+    return 4 * tables + tile_bytes(n_centers, n_features)
 
 
 def assign_rows(points: NDArray[np.floating], centers: NDArray[np.floating]) -> NDArray[np.int32]:

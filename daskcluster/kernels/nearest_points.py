@@ -1,15 +1,16 @@
 """The nearest of some points by a matrix product: float32 finds a few candidates, float64 decides between them.
 
-With x and y less a common origin, abs(x - y)^2 / 2 is abs(x)^2 / 2 + s with the score s = abs(y)^2 / 2 - x y, and x y of
-a tile of rows with all points is one matrix product, at the speed of the BLAS. Its rounding has a bound for any order
-of the sums (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.1), so the points that can be among
-the K nearest are known for sure; they are compared by float64 differences, equally near ones by their position. So the
-result is that of comparing differences with every point, and it depends neither on the BLAS nor on the processor.
+With x and y less a common origin, abs(x - y)^2 / 2 is abs(x)^2 / 2 + s with the score s = abs(y)^2 / 2 - x y, and x y
+of a tile of rows with all points is one matrix product, at the speed of the BLAS. Its rounding has a bound for any
+order of the sums (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.1), so the points that can be
+among the K nearest are known for sure; they are compared by float64 differences, equally near ones by their position.
+So the result is that of comparing differences with every point, and it depends neither on the BLAS nor on the
+processor.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,7 +169,7 @@ def nearest_by_products(
         tile = rows[start : start + size]
         with np.errstate(over="ignore", invalid="ignore"):
             centred = (tile - origin if apart else tile).astype(np.float32, copy=False)
-            scores = np.matmul(centred, table.columns, out=products[: len(tile)])
+            scores = _multiply(centred, table.columns, products[: len(tile)])
             lengths = np.sqrt(np.einsum("ij,ij->i", centred, centred))
         _nearest_of_products(
             np.ascontiguousarray(tile),
@@ -182,6 +183,10 @@ def nearest_by_products(
             found[start : start + size],
         )
     return indices, found
+
+
+def _multiply(rows: NDArray[np.float32], columns: NDArray[np.float32], out: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.matmul(rows, columns, out=out)
 
 
 @jit

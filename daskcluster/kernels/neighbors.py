@@ -164,7 +164,7 @@ def nearest_starts_wide(
     starts = np.empty(len(rows), np.int32)
     order = np.argsort(groups, kind="stable")
     ends = np.searchsorted(groups[order], np.arange(len(sizes) + 1))
-    for group in np.flatnonzero(np.diff(ends)):
+    for group in np.flatnonzero(np.diff(ends)).tolist():
         inside = order[ends[group] : ends[group + 1]]
         found, _ = nearest_by_products(rows[inside], tables[group], 1, distances=False)
         starts[inside] = members[group][found[:, 0]]

@@ -17,7 +17,16 @@ from dask import delayed
 from numpy.typing import NDArray
 
 from ..kernels.lloyd import CenterSearch, accumulate_rows, assign_rows, reassign_rows, weighted_sqdist
-from ..runtime.execution import add_parts, beside, compute, map_to_objects, persist, reduce_blocks, runs_in_process, tiles
+from ..runtime.execution import (
+    add_parts,
+    beside,
+    compute,
+    map_to_objects,
+    persist,
+    reduce_blocks,
+    runs_in_process,
+    tiles,
+)
 from ..runtime.threads import one_blas_thread
 from .rows import scatter_rows
 

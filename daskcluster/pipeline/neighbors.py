@@ -25,7 +25,7 @@ from ..kernels.neighbors import (
     nearest_starts,
     nearest_starts_wide,
 )
-from ..kernels.nearest_points import ProductTable, product_table
+from ..kernels.nearest_points import ProductTable, product_table, tile_bytes
 from ..kernels.rows import compute_dtype, finite_rows
 from ..runtime.execution import map_rows
 from ..runtime.forecast import Cost, Sizes
@@ -180,13 +180,14 @@ class Link(Stage):
     def cost(self, sizes: Sizes) -> Cost:
         """One pass over the input, which leaves 8 K' bytes a row; the index, while it is chosen two of them."""
         n_neighbors, index = sizes.n_edges, self.index_bytes(sizes)
-        tile = sizes.tile_rows * (sizes.prepared_bytes + 24 * n_neighbors)
+        products = tile_bytes(sizes.n_right, sizes.n_features)
+        tile = sizes.tile_rows * (sizes.prepared_bytes + 24 * n_neighbors) + products
         edges = 8 * n_neighbors * sizes.n_samples
         return sizes.over_input(
             sizes.block_rows * 8 * n_neighbors + tile,
             written_bytes=edges,
             held=(edges,),
-            eager_bytes=index + 16 * RECALL_ROWS * sizes.n_right,
+            eager_bytes=index + products + RECALL_ROWS * sizes.prepared_bytes,
             small_bytes=index,
         )
 
@@ -239,11 +240,15 @@ class RepresentativeIndex:
         """K nearest representatives of prepared rows (n, d): indices (n, K) and Euclidean distances (n, K)."""
         if self.every is not None:
             return self.every(rows, n_neighbors)
-        starts_of = nearest_starts_wide if self.wide else nearest_starts
-        nearest = nearest_in_neighborhoods_wide if self.wide else NEAREST_IN_NEIGHBORHOODS[self.coordinates.shape[3]]
-        groups = assign_rows(rows, self.centers)
+        there: Any = self  # the arrays of an approximate search are
+        starts_of: Any = nearest_starts_wide if self.wide else nearest_starts
+        nearest = nearest_in_neighborhoods_wide if self.wide else NEAREST_IN_NEIGHBORHOODS[there.coordinates.shape[3]]
+        groups = assign_rows(rows, there.centers)
         starts = starts_of(rows, groups, self.sizes, self.members, self.starts_coordinates)
-        return nearest(rows, starts, self.neighbors, self.reach, self.coordinates, self.points, n_neighbors)
+        indices, distances = nearest(
+            rows, starts, self.neighbors, self.reach, self.coordinates, self.points, n_neighbors
+        )
+        return indices, distances
 
 
 def index_representatives(
@@ -361,6 +366,8 @@ def _approximate_index(
 ) -> RepresentativeIndex:
     typed = points.astype(computing)
     n_points, n_features = points.shape
+    neighbors: Any
+    reach: Any
     neighbors, reach = exact_search(points, computing, size + 1)(typed, size + 1)
     wide = n_features > WIDE_FEATURES or n_points * n_features * (size + 1) * computing.itemsize > MOST_COORDINATE_BYTES
     sizes = np.bincount(labels, minlength=len(centers))
