@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-
 #: Rows that a peer which takes blocks is given at a time.
 BLOCK_ROWS = 2**18
 

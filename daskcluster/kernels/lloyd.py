@@ -30,8 +30,8 @@ __all__ = [
 PRODUCT_FEATURES = 32
 PRODUCT_CENTERS = 32
 MANY_FEATURES = 64
-#: With a larger share of the rows in clusters that moved, all rows are compared with all centres.
-MOST_MOVED = 0.9
+#: Rows are compared with all centres where the shares of centres that moved, and of rows in their clusters, are more.
+MOST_MOVED = 0.8
 #: Rows of a tile of the loops; their columns stay in the first-level cache.
 TILE = 256
 
@@ -174,21 +174,18 @@ def reassign_rows(
     -----
     A row whose centre stayed had it nearer than all others that stayed, so it is compared with those that moved.
     """
-    if search.table is None:
-        return search(points)
     away = moved[previous]
-    if away.mean() > MOST_MOVED:
+    if search.table is None or away.mean() + moved.mean() > MOST_MOVED:
         return search(points)
-    labels = previous.copy()
+    if not moved.any():
+        return previous
+    points = np.ascontiguousarray(points)
+    place = np.empty(len(moved), np.int32)
+    place[search.order] = np.arange(len(moved), dtype=np.int32)
+    others = np.sort(place[moved])
+    nearest = others[CenterSearch(search.centers[others], products=True)(points)]
+    labels = search.order[nearer_points(points, search.table.points, place[previous], nearest)]
     labels[away] = search(points[away])
-    if moved.any() and not away.all():
-        others = np.flatnonzero(moved).astype(np.int32)
-        place = np.empty(len(moved), np.int32)
-        place[search.order] = np.arange(len(moved), dtype=np.int32)
-        stayed = points[~away]
-        nearest = others[CenterSearch(search.centers[place[others]], products=True)(stayed)]
-        nearer = nearer_points(stayed, search.table.points, place[previous[~away]], place[nearest])
-        labels[~away] = search.order[nearer]
     return labels
 
 

@@ -226,6 +226,14 @@ def _moved(centers: NDArray[np.float64], found: dict[str, Any], unit_length: boo
     return moved
 
 
+def _unchanged(labels: NDArray[np.int32], previous: NDArray[np.int32], n_clusters: int) -> NDArray[np.bool_]:
+    """Clusters (k,) that have the same rows by two labelings."""
+    unchanged, differ = np.ones(n_clusters, bool), labels != previous
+    unchanged[labels[differ]] = False
+    unchanged[previous[differ]] = False
+    return unchanged
+
+
 def _ordered(centers: NDArray[np.float64], found: dict[str, Any], n_iter: int) -> Centers:
     """Canonical order: clusters by their first row, those without rows dropped."""
     return Centers(centers[_order(found)], float(found["inertia"]), n_iter)
@@ -275,7 +283,7 @@ def lloyd_in_memory(
         Nearest of these centres.
     """
     with one_blas_thread():
-        previous = None
+        previous, comparable = None, True
         limit = tol * float(np.var(points, axis=0, dtype=np.float64).mean()) if tol > 0 else 0.0
         refilling = _Refilling(refill, len(centers), max_iter, partial(_farthest_in_memory, points, weights))
         assign = _Assignments(np.ascontiguousarray(points), spread)
@@ -285,12 +293,16 @@ def lloyd_in_memory(
         n_iter = 1
         while True:
             moved = _moved(centers, found, unit_length)
+            if previous is not None and comparable:
+                stays = _unchanged(labels, previous, len(centers))
+                moved[stays] = centers[stays]  # and not somewhere else by rounding
             refilled = refilling(moved, found, n_iter)
             if refilled is None:
                 shift = float(((moved - centers) ** 2).sum())
                 settled = previous is not None and np.array_equal(labels, previous)
                 if n_iter >= max_iter or shift <= limit or settled:
                     break
+            comparable = refilled is None
             centers, previous = moved if refilled is None else refilled, labels
             labels = assign(centers)
             found = _sums_of(points, labels, weights, centers)
