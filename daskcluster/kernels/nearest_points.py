@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 
 from .jit import jit
 
-__all__ = ["ProductTable", "nearer_points", "nearest_by_products", "product_table", "tile_bytes", "tile_rows"]
+__all__ = [
+    "ProductTable",
+    "kth_smallest",
+    "nearer_points",
+    "nearest_by_products",
+    "product_table",
+    "tile_bytes",
+    "tile_rows",
+]
 
 #: Features that a step of the float64 sums takes: points are padded to a multiple of it.
 LANES = 16
@@ -200,8 +208,8 @@ def _next_larger(keys, value):
 
 
 @jit
-def _kth_smallest(keys, k):
-    """The k-th smallest of some int32, by looks at all of them, which vectorise."""
+def kth_smallest(keys, k):
+    """The k-th smallest of some int32, by looks at all of them, which vectorise; of fewer the largest int32."""
     smallest = _SMALLEST_BITS
     for _ in range(k):
         smallest = _next_larger(keys, smallest)
@@ -298,7 +306,7 @@ def _nearest_of_products(rows, lengths, products, half, longest, points, roundin
         # The bits of floats, those of negative ones turned, sort like their values.
         for g in range(n_groups):
             keys[g] = bits[g] ^ ((bits[g] >> _SIGN_SHIFT) & _LARGEST_BITS)
-        smallest = _kth_smallest(keys, n_neighbors)
+        smallest = kth_smallest(keys, n_neighbors)
         last[0] = smallest ^ ((smallest >> _SIGN_SHIFT) & _LARGEST_BITS)
         length = np.float64(lengths[r]) * (1 + rounding) + n_features * _SHORTEST
         bound = np.inf

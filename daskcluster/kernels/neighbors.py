@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .jit import jit, jit_fast
-from .nearest_points import ProductTable, nearest_by_products, product_table
+from .nearest_points import ProductTable, kth_smallest, nearest_by_products, product_table
 
 __all__ = [
     "LONG_STRIP",
@@ -213,6 +213,7 @@ def _make_nearest_in_neighborhoods(strip: int) -> Any:
         sqdist = np.empty(strip, rows.dtype)
         low = np.empty(strip, np.float32)
         bits = low.view(np.int32)
+        taken = np.empty(strip + 1, np.uint64)
         best = np.empty(n_neighbors, np.int64)
         kept = np.empty(n_neighbors, np.int32)
         indices = np.empty((n_rows, n_neighbors), np.int32)
@@ -243,9 +244,19 @@ def _make_nearest_in_neighborhoods(strip: int) -> Any:
                 ranked = 0
                 if s == 0:
                     from_start = np.sqrt(low[0])
-                    ranked = SHORT_STRIP
-                    for j in range(SHORT_STRIP):  # most of these are kept at first: without a branch
-                        _keep(best, (np.int64(bits[j]) << np.int64(32)) | np.int64(j))
+                    ranked = strip
+                    if strip == SHORT_STRIP:
+                        for j in range(strip):  # most of these are kept at first: without a branch
+                            _keep(best, (np.int64(bits[j]) << np.int64(32)) | np.int64(j))
+                    else:
+                        last = kth_smallest(bits, n_neighbors)
+                        n_taken = np.uint64(0)
+                        for j in range(strip):
+                            taken[n_taken] = j
+                            n_taken += np.uint64(1) if bits[j] <= last else np.uint64(0)
+                        for q in range(n_taken):
+                            j = taken[q]
+                            _keep(best, (np.int64(bits[j]) << np.int64(32)) | np.int64(j))
                 for j in range(ranked, strip):
                     if bits[j] < best[n_neighbors - 1] >> np.int64(32):
                         _keep(best, (np.int64(bits[j]) << np.int64(32)) | np.int64(begin + j))
