@@ -31,6 +31,8 @@ __all__ = [
 LANES = 16
 #: Columns are padded to a multiple of this, a whole number of vector registers.
 PAD_GROUPS = 16
+#: With fewer groups the loops over them are too short.
+LEAST_GROUPS = 64
 #: Points of whose coordinates the median is taken.
 ORIGIN_POINTS = 64
 #: A tile of rows is as long as its scores fit into so many bytes, which stay in the cache.
@@ -118,9 +120,9 @@ def _group_count(n_points: int, n_neighbors: int) -> int:
     At least K; near the number that makes the look at the groups and that at the columns of K of them equally long; and
     such that little padding is multiplied.
     """
-    likely = int(np.sqrt(1.5 * n_neighbors * n_points))
+    likely = max(LEAST_GROUPS, int(np.sqrt(1.5 * n_neighbors * n_points)))
     least = -(-min(max(n_neighbors, likely * 2 // 3), n_points) // PAD_GROUPS)
-    numbers = range(least, max(least, likely * 3 // 2 // PAD_GROUPS) + 1)
+    numbers = range(least, max(least, 2 * likely // PAD_GROUPS) + 1)
     return PAD_GROUPS * min(numbers, key=lambda number: -(-n_points // (PAD_GROUPS * number)) * number)
 
 
