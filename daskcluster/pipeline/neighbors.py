@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..io.inputs import Rows
 from ..kernels.lloyd import assign_rows
+from ..kernels.nearest_points import ProductTable, product_table, tile_bytes
 from ..kernels.neighbors import (
     LONG_STRIP,
     NEAREST_IN_NEIGHBORHOODS,
@@ -25,7 +26,6 @@ from ..kernels.neighbors import (
     nearest_starts,
     nearest_starts_wide,
 )
-from ..kernels.nearest_points import ProductTable, product_table, tile_bytes
 from ..kernels.rows import compute_dtype, finite_rows
 from ..runtime.execution import map_rows
 from ..runtime.forecast import Cost, Sizes

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daskcluster.kernels.nearest_points import product_table
 from daskcluster.kernels.neighbors import (
     LONG_STRIP,
     NEAREST_IN_NEIGHBORHOODS,
@@ -18,7 +19,6 @@ from daskcluster.kernels.neighbors import (
     nearest_starts,
     nearest_starts_wide,
 )
-from daskcluster.kernels.nearest_points import product_table
 from tests.reference import neighbors
 
 each_dtype = pytest.mark.parametrize("dtype", ["f4", "f8"])
