@@ -18,6 +18,9 @@ from typing import Any
 
 import numpy as np
 
+#: Rows that a peer which takes blocks is given at a time.
+BLOCK_ROWS = 2**18
+
 
 def peak_megabytes() -> float:
     """Peak resident memory of this process. `ru_maxrss` would inherit the parent's."""
@@ -101,6 +104,22 @@ def genie(store: str, k: int, seed: int) -> Any:
     return time.perf_counter() - start, labels
 
 
+def betula(store: str, k: int, seed: int) -> Any:
+    """betula-cluster's spectral head on its micro-clusters, block by block from Zarr."""
+    import betula_cluster
+    import zarr
+
+    X = zarr.open_array(f"{store}/X.zarr", mode="r")
+    blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, X.shape[0], BLOCK_ROWS)]
+    start = time.perf_counter()
+    model = betula_cluster.Betula(n_clusters=k, method="spectral", seed=seed)
+    for block in blocks:
+        model.partial_fit(X[block])
+    model.partial_fit()
+    labels = np.concatenate([model.predict(X[block]) for block in blocks])
+    return time.perf_counter() - start, labels
+
+
 def dask_ml_kmeans(store: str, k: int, seed: int) -> Any:
     """dask-ml KMeans on the same store."""
     import dask.array as da
@@ -118,6 +137,7 @@ METHODS: dict[str, Callable[[str, int, int], Any]] = {
     "MiniBatchKMeans": sklearn_minibatch,
     "SpectralClustering": sklearn_spectral,
     "Genie": genie,
+    "Betula": betula,
     "dask-ml KMeans": dask_ml_kmeans,
 }
 

@@ -140,7 +140,7 @@ def part_kernels(rows: list[int], repeat: int) -> None:
     from daskcluster.kernels.lloyd import accumulate_rows, assign_rows
     from daskcluster.pipeline.affinity import distance_sum
     from daskcluster.pipeline.cut import _small_graph_block
-    from daskcluster.pipeline.neighbors import nearest_block, recall
+    from daskcluster.pipeline.neighbors import index_representatives, nearest_block, recall
     from daskcluster.runtime.threads import one_blas_thread
 
     with one_blas_thread():
@@ -156,7 +156,7 @@ def part_kernels(rows: list[int], repeat: int) -> None:
             _, bound = model._block_function("labels", X.dtype)
             index, points = bound["index"].compute(), bound["points"]
             prepared = index.form.prepare(X)
-            exact = type(index)(index.form, index.points, index.columns)
+            exact = index_representatives(model.representatives_, index.form, X.dtype, 5, neighborhood=999)
             found, truth = index.search(prepared, 5)[0], exact.search(prepared[:4096], 5)[0]
             edges = nearest_block(X, index, 5)
             embedded, _ = points(edges)

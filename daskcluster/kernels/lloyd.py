@@ -1,7 +1,7 @@
 """Weighted k-means on one block: assignment to the nearest centre, the sums of a Lloyd pass, k-means++ starts.
 
 Two forms of the assignment serve two sizes: loops over differences for few features or few centres, and a matrix
-product over tiles of rows (the expanded formula) for many of both, where it runs at the speed of the BLAS.
+product over tiles of rows for many of both, whose rounding decides nothing, see `nearest_points`.
 """
 
 from __future__ import annotations
@@ -10,22 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .jit import jit, jit_fast
+from .nearest_points import ProductTable, nearer_points, nearest_by_products, product_table, tile_bytes
 
 __all__ = [
+    "CenterSearch",
     "accumulate_rows",
     "assign_rows",
     "byte_order",
     "closest_sqdist",
     "nearest_center",
     "plus_plus_rows",
+    "reassign_rows",
+    "search_bytes",
     "sqdist_to_centers",
     "weighted_sqdist",
 ]
 
-#: The matrix product is used from these sizes on, in tiles of so many rows.
-PRODUCT_FEATURES = 24
+#: The matrix product is used from these numbers of features and centres on, and for many features with any centres.
+PRODUCT_FEATURES = 32
 PRODUCT_CENTERS = 32
-TILE_ROWS = 1024
+MANY_FEATURES = 64
+#: Rows are compared with all centres where the shares of centres that moved, and of rows in their clusters, are more.
+MOST_MOVED = 0.8
 #: Rows of a tile of the loops; their columns stay in the first-level cache.
 TILE = 256
 
@@ -91,8 +97,52 @@ def byte_order(centers: NDArray[np.floating]) -> NDArray[np.int32]:
     return np.argsort(rows, kind="stable").astype(np.int32)
 
 
+class CenterSearch:
+    """The nearest of some centres for rows; of equally near ones the same one for any order of the centres.
+
+    Parameters
+    ----------
+    centers : (k, q) float64
+    products : bool, optional
+        Whether by a matrix product; by the sizes if not given.
+
+    Notes
+    -----
+    Differences are taken in the dtype of the rows, or for a product in float64, where its rounding leaves a doubt.
+    Memory: `search_bytes`.
+    """
+
+    def __init__(self, centers: NDArray[np.floating], products: bool | None = None) -> None:
+        # The first of equally near centres wins; so that it is the same one however the clusters are numbered, the
+        # centres stand in the order of their bytes here.
+        self.order = byte_order(centers)
+        self.centers = np.ascontiguousarray(centers[self.order])
+        n_centers, n_features = centers.shape
+        products = _by_products(n_centers, n_features) if products is None else products
+        self.table: ProductTable | None = product_table(self.centers, 1) if products else None
+
+    def __call__(self, points: NDArray[np.floating]) -> NDArray[np.int32]:
+        """Nearest centre (n,) of points (n, q), float32 or float64."""
+        points = np.ascontiguousarray(points)
+        if self.table is None:
+            return self.order[nearest_center(points, self.centers.astype(points.dtype))]
+        return self.order[nearest_by_products(points, self.table, 1, distances=False)[0][:, 0]]
+
+
+def _by_products(n_centers: int, n_features: int) -> bool:
+    return n_features >= (PRODUCT_FEATURES if n_centers >= PRODUCT_CENTERS else MANY_FEATURES)
+
+
+def search_bytes(n_centers: int, n_features: int) -> int:
+    """Memory of a `CenterSearch` and of its use by one thread: centres in three forms, and the scores of a tile."""
+    tables = 8 * n_centers * n_features
+    if not _by_products(n_centers, n_features):
+        return tables
+    return 4 * tables + tile_bytes(n_centers, n_features)
+
+
 def assign_rows(points: NDArray[np.floating], centers: NDArray[np.floating]) -> NDArray[np.int32]:
-    """Nearest centre of each row of a block; of equally near ones the same one for any order of the centres.
+    """Nearest centre of each row of a block, see `CenterSearch`.
 
     Parameters
     ----------
@@ -102,30 +152,41 @@ def assign_rows(points: NDArray[np.floating], centers: NDArray[np.floating]) -> 
     Returns
     -------
     (n,) int32
+    """
+    return CenterSearch(centers)(points)
+
+
+def reassign_rows(
+    points: NDArray[np.floating], search: CenterSearch, previous: NDArray[np.int32], moved: NDArray[np.bool_]
+) -> NDArray[np.int32]:
+    """The same labels as ``search(points)`` gives, by less work after few centres moved.
+
+    Parameters
+    ----------
+    points : (n, q) float32 or float64
+    search : CenterSearch
+    previous : (n,) int32
+        Nearest centres before the move.
+    moved : (k,) bool
+        Centres that are not where they were.
 
     Notes
     -----
-    Distances are taken in the dtype of `points`. Scratch memory: 1024 * k numbers at most.
+    A row whose centre stayed had it nearer than all others that stayed, so it is compared with those that moved.
     """
+    away = moved[previous]
+    if search.table is None or away.mean() + moved.mean() > MOST_MOVED:
+        return search(points)
+    if not moved.any():
+        return previous
     points = np.ascontiguousarray(points)
-    n_centers, n_features = centers.shape
-    # The first of equally near centres wins; so that it is the same one however the clusters are numbered, the centres
-    # stand in the order of their bytes here.
-    order = byte_order(centers)
-    centers = np.ascontiguousarray(centers[order])
-    if n_features < PRODUCT_FEATURES or n_centers < PRODUCT_CENTERS:
-        return order[nearest_center(points, centers.astype(points.dtype))]
-    origin = centers.mean(axis=0)  # distances do not change, and the expanded formula loses less
-    columns = np.ascontiguousarray((centers - origin).T, dtype=points.dtype)  # (q, k)
-    half_sqnorms = 0.5 * (columns * columns).sum(axis=0)
-    origin = origin.astype(points.dtype)
-    labels = np.empty(len(points), np.int32)
-    for start in range(0, len(points), TILE_ROWS):
-        stop = start + TILE_ROWS
-        scores = (points[start:stop] - origin) @ columns
-        np.subtract(half_sqnorms, scores, out=scores)
-        labels[start:stop] = scores.argmin(axis=1)
-    return order[labels]
+    place = np.empty(len(moved), np.int32)
+    place[search.order] = np.arange(len(moved), dtype=np.int32)
+    others = np.sort(place[moved])
+    nearest = others[CenterSearch(search.centers[others], products=True)(points)]
+    labels = search.order[nearer_points(points, search.table.points, place[previous], nearest)]
+    labels[away] = search(points[away])
+    return labels
 
 
 @jit

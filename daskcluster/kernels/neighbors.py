@@ -1,21 +1,27 @@
 """Stage 2 on one block: the K nearest representatives of every row.
 
-Distances are computed in the block's own dtype, as differences and never by the expanded formula, so nothing is lost
-far from the origin; the K kept ones are computed again in float64. Candidates are ranked in float32, ties by the order
-in which they stand: the bits of a float >= 0 sort like its value, so (bits, position) is one integer, and the smallest
-of integers are found without branches that the processor would guess wrong.
+The exact search compares a row with all representatives. Where these are many, a float32 matrix product finds the few
+that can be among the nearest, see `nearest_points`. Few of them, and the neighbourhoods of the approximate search, are
+compared by differences in the block's own dtype, so nothing is lost far from the origin; the K kept ones are computed
+again in float64. There candidates are ranked in float32, ties by the order in which they stand: the bits of a float
+>= 0 sort like its value, so (bits, position) is one integer, and the smallest of integers are found without branches
+that the processor would guess wrong.
 
-Two layouts serve two sizes: up to `WIDE_FEATURES` features the candidates stand as columns and the loops vectorise over
-candidates, above it they stand as rows and the loops vectorise over features.
+Two layouts of neighbourhoods serve two sizes: up to `WIDE_FEATURES` features the candidates stand as columns and the
+loops vectorise over candidates, above it they stand as rows and the loops vectorise over features.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .jit import jit, jit_fast
+from .nearest_points import ProductTable, kth_smallest, nearest_by_products, product_table
 
 __all__ = [
     "LONG_STRIP",
@@ -24,6 +30,8 @@ __all__ = [
     "SHORT_FEATURES",
     "SHORT_STRIP",
     "WIDE_FEATURES",
+    "ExactSearch",
+    "exact_search",
     "nearest_exact",
     "nearest_in_neighborhoods_wide",
     "nearest_starts",
@@ -34,6 +42,10 @@ __all__ = [
 WIDE_FEATURES = 64
 #: Columns are padded to a multiple of this with infinite ones, a whole number of vector registers.
 PAD_COLUMNS = 16
+
+#: A matrix product serves the exact search from p (d + `FIXED_FEATURES`) >= `LEAST_PRODUCT` on: what it costs a row
+#: besides the product is that of some hundred comparisons.
+LEAST_PRODUCT, FIXED_FEATURES = 4096, 16
 
 _LARGEST_KEY = np.iinfo(np.int64).max
 _LARGEST_BITS = np.iinfo(np.int32).max
@@ -136,21 +148,26 @@ def nearest_starts(rows, groups, sizes, members, coordinates):
     return starts
 
 
-@jit_fast
-def nearest_starts_wide(rows, groups, sizes, members, representatives):
-    """As `nearest_starts` for many features: representatives (p, d) as rows, and `sizes` without padding."""
-    n_rows = rows.shape[0]
-    starts = np.empty(n_rows, np.int32)
-    for i in range(n_rows):
-        group = groups[i]
-        best = members[group, 0]
-        smallest = _sqdist(rows, i, representatives, best)
-        for j in range(1, sizes[group]):
-            value = _sqdist(rows, i, representatives, members[group, j])
-            if value < smallest:
-                smallest = value
-                best = members[group, j]
-        starts[i] = best
+def nearest_starts_wide(
+    rows: NDArray[np.floating],
+    groups: NDArray[np.int32],
+    sizes: NDArray[np.intp],
+    members: NDArray[np.int32],
+    tables: Sequence[ProductTable],
+) -> NDArray[np.int32]:
+    """As `nearest_starts` for many features: rep-clusters as tables (z) for matrix products, `sizes` without padding.
+
+    Notes
+    -----
+    The rows of one rep-cluster are copied together at a time.
+    """
+    starts = np.empty(len(rows), np.int32)
+    order = np.argsort(groups, kind="stable")
+    ends = np.searchsorted(groups[order], np.arange(len(sizes) + 1))
+    for group in np.flatnonzero(np.diff(ends)).tolist():
+        inside = order[ends[group] : ends[group + 1]]
+        found, _ = nearest_by_products(rows[inside], tables[group], 1, distances=False)
+        starts[inside] = members[group][found[:, 0]]
     return starts
 
 
@@ -196,6 +213,7 @@ def _make_nearest_in_neighborhoods(strip: int) -> Any:
         sqdist = np.empty(strip, rows.dtype)
         low = np.empty(strip, np.float32)
         bits = low.view(np.int32)
+        taken = np.empty(strip + 1, np.uint64)
         best = np.empty(n_neighbors, np.int64)
         kept = np.empty(n_neighbors, np.int32)
         indices = np.empty((n_rows, n_neighbors), np.int32)
@@ -226,9 +244,19 @@ def _make_nearest_in_neighborhoods(strip: int) -> Any:
                 ranked = 0
                 if s == 0:
                     from_start = np.sqrt(low[0])
-                    ranked = SHORT_STRIP
-                    for j in range(SHORT_STRIP):  # most of these are kept at first: without a branch
-                        _keep(best, (np.int64(bits[j]) << np.int64(32)) | np.int64(j))
+                    ranked = strip
+                    if strip == SHORT_STRIP:
+                        for j in range(strip):  # most of these are kept at first: without a branch
+                            _keep(best, (np.int64(bits[j]) << np.int64(32)) | np.int64(j))
+                    else:
+                        last = kth_smallest(bits, n_neighbors)
+                        n_taken = np.uint64(0)
+                        for j in range(strip):
+                            taken[n_taken] = j
+                            n_taken += np.uint64(1) if bits[j] <= last else np.uint64(0)
+                        for q in range(n_taken):
+                            j = taken[q]
+                            _keep(best, (np.int64(bits[j]) << np.int64(32)) | np.int64(j))
                 for j in range(ranked, strip):
                     if bits[j] < best[n_neighbors - 1] >> np.int64(32):
                         _keep(best, (np.int64(bits[j]) << np.int64(32)) | np.int64(begin + j))
@@ -324,3 +352,35 @@ def nearest_exact(rows, columns, representatives, n_neighbors):
             kept[q] = best[q] & _POSITION
         _finish(rows, i, representatives, kept, indices, distances)
     return indices, distances
+
+
+@dataclass(frozen=True)
+class ExactSearch:
+    """The search for the nearest of all representatives.
+
+    Attributes
+    ----------
+    points : (p, d) float64
+    columns : (d, p) in the rows' dtype, or None
+    table : ProductTable, or None
+        One of the two.
+    """
+
+    points: NDArray[np.float64]
+    columns: NDArray[np.floating] | None
+    table: ProductTable | None
+
+    def __call__(self, rows: NDArray[np.floating], n_neighbors: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """K nearest of each row (n, d): indices (n, K) and Euclidean distances (n, K), ascending."""
+        if self.table is not None:
+            return nearest_by_products(rows, self.table, n_neighbors)
+        indices, distances = nearest_exact(rows, self.columns, self.points, n_neighbors)
+        return indices, distances
+
+
+def exact_search(points: NDArray[np.float64], dtype: np.dtype[Any], n_neighbors: int) -> ExactSearch:
+    """Prepare representatives (p, d) for rows of a dtype and so many neighbours."""
+    n_points, n_features = points.shape
+    if n_points * (n_features + FIXED_FEATURES) >= LEAST_PRODUCT:
+        return ExactSearch(points, None, product_table(points, n_neighbors))
+    return ExactSearch(points, np.ascontiguousarray(points.T, dtype=dtype), None)

@@ -13,7 +13,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.lloyd import assign_rows, closest_sqdist, plus_plus_rows
+from ..kernels.lloyd import assign_rows, closest_sqdist, plus_plus_rows, search_bytes
 from ..runtime.execution import FAN_IN, add_parts, compute, map_to_objects, reduce_blocks
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import stream
@@ -114,7 +114,8 @@ class Starts(Stage):
         drawn, d = min(sample_size(self.n_clusters), sizes.n_samples), sizes.n_features
         candidates = (PARALLEL_ROUNDS * PARALLEL_FACTOR + 1) * self.n_clusters
         task = sizes.block_rows * (sizes.prepared_bytes + 48) + 16 * candidates * (d + 3) * FAN_IN
-        eager = drawn * (d * (sizes.raw_bytes + 2 * sizes.number_bytes) + 40)
+        task += search_bytes(candidates, d)
+        eager = drawn * (d * (sizes.raw_bytes + 3 * sizes.number_bytes) + 44) + search_bytes(self.n_clusters, d)
         return sizes.over_input(task, times=rounds, reduced=True, eager_bytes=eager)
 
     @property
@@ -154,6 +155,7 @@ class LloydPasses(Stage):
         """`max_iter` passes over the input, at most; few runs need so many."""
         sums = 16 * self.n_clusters * (sizes.n_features + 3) * FAN_IN
         task = sizes.tile_rows * (sizes.prepared_bytes + 20) + sizes.block_rows * 8 + sums
+        task += search_bytes(self.n_clusters, sizes.n_features)
         eager = min(sample_size(self.n_clusters), sizes.n_samples) * sizes.prepared_bytes
         return sizes.over_input(task, times=self.max_iter, reduced=True, eager_bytes=eager)
 

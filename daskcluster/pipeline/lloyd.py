@@ -8,15 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask import delayed
 from numpy.typing import NDArray
 
-from ..kernels.lloyd import accumulate_rows, assign_rows, weighted_sqdist
-from ..runtime.execution import add_parts, compute, map_to_objects, reduce_blocks, tiles
+from ..kernels.lloyd import CenterSearch, accumulate_rows, assign_rows, reassign_rows, weighted_sqdist
+from ..runtime.execution import (
+    add_parts,
+    beside,
+    compute,
+    map_to_objects,
+    persist,
+    reduce_blocks,
+    runs_in_process,
+    tiles,
+)
 from ..runtime.threads import one_blas_thread
 from .rows import scatter_rows
 
@@ -41,6 +51,9 @@ __all__ = [
 ]
 
 NO_WEIGHTS = np.empty(0)
+#: Points in memory are assigned beside each other from so many multiplications on, so many rows at a time.
+LEAST_SPREAD = 2**30
+SPREAD_ROWS = 1024
 #: A row that is nearer to its centre than so many units in its own last place is at it, but for rounding.
 LEAST_UNITS = 8
 
@@ -58,6 +71,15 @@ class NearestCenters:
     points: Points
     centers: NDArray[np.float64]
 
+    def __reduce__(self) -> Any:
+        """Without the search, which is larger than what it is made of."""
+        return type(self), (self.points, self.centers)
+
+    @cached_property
+    def search(self) -> CenterSearch:
+        """The search, prepared for all blocks of a process."""
+        return CenterSearch(self.centers)
+
     def labels(self, block: NDArray[Any]) -> NDArray[np.int32]:
         """Labels of every row (n,), -1 for rows that do not take part."""
         _, rows, labels = self.assign(block)
@@ -66,7 +88,7 @@ class NearestCenters:
     def assign(self, block: NDArray[Any]) -> tuple[NDArray[np.floating], NDArray[np.intp] | None, NDArray[np.int32]]:
         """Points of the rows that take part, their numbers, and their labels."""
         values, rows = self.points(block)
-        return values, rows, assign_rows(values, self.centers)
+        return values, rows, self.search(values)
 
 
 def nearest_centers(points: Points, centers: NDArray[np.float64]) -> Any:
@@ -102,14 +124,68 @@ def distinct_rows(points: NDArray[np.floating]) -> NDArray[np.intp]:
     return np.sort(first)
 
 
-def _pass(
-    points: NDArray[np.floating], weights: NDArray[np.float64], centers: NDArray[np.float64]
-) -> tuple[dict[str, Any], NDArray[np.int32]]:
-    """One Lloyd pass over points in memory: the sums, and the labels."""
+class _Assignments:
+    """Labels of points in memory by one set of centres after the other.
+
+    Parameters
+    ----------
+    points : (n, q)
+    spread : bool
+        Beside each other on the active scheduler, where there is much to do.
+    """
+
+    def __init__(self, points: NDArray[np.floating], spread: bool) -> None:
+        self.points, self.spread = points, spread
+        self._centers: NDArray[np.float64] | None = None
+        self._labels: list[NDArray[np.int32]] | None = None
+        self._parts: Any = None
+
+    def __call__(self, centers: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Labels by centres (k, q)."""
+        moved = None
+        if self._centers is not None and self._centers.shape == centers.shape:
+            moved = (self._centers.view(np.uint64) != centers.view(np.uint64)).any(axis=1)  # their bytes decide ties
+        else:
+            self._labels = None
+        self._labels, self._centers = self._assign(CenterSearch(centers), moved), centers
+        return np.concatenate(self._labels)
+
+    def _assign(self, search: CenterSearch, moved: NDArray[np.bool_] | None) -> list[NDArray[np.int32]]:
+        if not self.spread or search.table is None or self.points.size * len(search.centers) < LEAST_SPREAD:
+            parts, before = [self.points], None if self._labels is None else [np.concatenate(self._labels)]
+            return [_assign_part(parts[0], None if before is None else before[0], search, moved)]
+        if self._parts is None:
+            starts = range(0, len(self.points), SPREAD_ROWS)
+            self._parts = [delayed(self.points[s : s + SPREAD_ROWS], pure=False, traverse=False) for s in starts]
+            if not runs_in_process():
+                self._parts = persist(*self._parts)  # they travel once
+        labels = [None] * len(self._parts) if self._labels is None else self._labels
+        return beside(
+            _assign_part, "dc-candidates", list(zip(self._parts, labels, strict=True)), search=search, moved=moved
+        )
+
+
+def _assign_part(
+    points: NDArray[np.floating],
+    previous: NDArray[np.int32] | None,
+    search: CenterSearch,
+    moved: NDArray[np.bool_] | None,
+) -> NDArray[np.int32]:
+    if previous is None or moved is None:
+        return search(points)
+    return reassign_rows(points, search, previous, moved)
+
+
+def _sums_of(
+    points: NDArray[np.floating],
+    labels: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    centers: NDArray[np.float64],
+) -> dict[str, Any]:
+    """The sums of a Lloyd pass over labelled points in memory."""
     found = _empty_pass(centers)
-    labels = assign_rows(points, centers)
     _add_rows(found, points, labels, None, len(points), weights, centers)
-    return found, labels
+    return found
 
 
 def _empty_pass(centers: NDArray[np.float64]) -> dict[str, Any]:
@@ -150,11 +226,23 @@ def _moved(centers: NDArray[np.float64], found: dict[str, Any], unit_length: boo
     return moved
 
 
+def _unchanged(labels: NDArray[np.int32], previous: NDArray[np.int32], n_clusters: int) -> NDArray[np.bool_]:
+    """Clusters (k,) that have the same rows by two labelings."""
+    unchanged, differ = np.ones(n_clusters, bool), labels != previous
+    unchanged[labels[differ]] = False
+    unchanged[previous[differ]] = False
+    return unchanged
+
+
 def _ordered(centers: NDArray[np.float64], found: dict[str, Any], n_iter: int) -> Centers:
     """Canonical order: clusters by their first row, those without rows dropped."""
+    return Centers(centers[_order(found)], float(found["inertia"]), n_iter)
+
+
+def _order(found: dict[str, Any]) -> NDArray[np.intp]:
+    """Numbers of the clusters that have rows, by their first row."""
     taken = np.flatnonzero(found["first"] >= 0)
-    order = taken[np.argsort(found["first"][taken], kind="stable")]
-    return Centers(centers[order], float(found["inertia"]), n_iter)
+    return taken[np.argsort(found["first"][taken], kind="stable")]
 
 
 def lloyd_in_memory(
@@ -166,6 +254,7 @@ def lloyd_in_memory(
     tol: float = 0.0,
     unit_length: bool = False,
     refill: bool = True,
+    spread: bool = False,
 ) -> tuple[Centers, NDArray[np.int32]]:
     """Lloyd's iteration on a small problem.
 
@@ -184,6 +273,8 @@ def lloyd_in_memory(
         Bring the centres to unit length after each pass (k-means of directions).
     refill : bool
         Move empty clusters, see `lloyd_over_blocks`; else they stay where they are.
+    spread : bool
+        Assign the points beside each other on the active scheduler, where there is much to do. Not inside its tasks.
 
     Returns
     -------
@@ -192,24 +283,33 @@ def lloyd_in_memory(
         Nearest of these centres.
     """
     with one_blas_thread():
-        previous = None
+        previous, comparable = None, True
         limit = tol * float(np.var(points, axis=0, dtype=np.float64).mean()) if tol > 0 else 0.0
         refilling = _Refilling(refill, len(centers), max_iter, partial(_farthest_in_memory, points, weights))
-        found, labels = _pass(points, weights, centers)
+        assign = _Assignments(np.ascontiguousarray(points), spread)
+        centers = np.ascontiguousarray(centers, np.float64)
+        labels = assign(centers)
+        found = _sums_of(points, labels, weights, centers)
         n_iter = 1
         while True:
             moved = _moved(centers, found, unit_length)
+            if previous is not None and comparable:
+                stays = _unchanged(labels, previous, len(centers))
+                moved[stays] = centers[stays]  # and not somewhere else by rounding
             refilled = refilling(moved, found, n_iter)
             if refilled is None:
                 shift = float(((moved - centers) ** 2).sum())
                 settled = previous is not None and np.array_equal(labels, previous)
                 if n_iter >= max_iter or shift <= limit or settled:
                     break
+            comparable = refilled is None
             centers, previous = moved if refilled is None else refilled, labels
-            found, labels = _pass(points, weights, centers)
+            labels = assign(centers)
+            found = _sums_of(points, labels, weights, centers)
             n_iter += 1
-        result = _ordered(centers, found, n_iter)
-        return result, assign_rows(points, result.centers)
+        result, names = _ordered(centers, found, n_iter), np.empty(len(centers), np.int32)
+        names[_order(found)] = np.arange(len(result.centers))
+        return result, names[labels]
 
 
 def best_of_starts(
@@ -273,7 +373,7 @@ def lloyd_over_blocks(
     """
 
     def one_pass(centers: NDArray[np.float64]) -> dict[str, Any]:
-        task = partial(lloyd_block, points=points, centers=centers)
+        task = partial(lloyd_block, points=points, centers=centers, nearest=nearest_centers(points, centers))
         return dict(compute(reduce_blocks(task, add_parts, held, name=name, weights=weights))[0])
 
     return lloyd_passes(
@@ -459,9 +559,10 @@ def lloyd_block(
     points: Points,
     centers: NDArray[np.float64],
     weights: NDArray[np.float64] | None = None,
+    nearest: Any = None,
 ) -> dict[str, Any]:
-    """The sums of a Lloyd pass over a held block."""
-    found, nearest = _empty_pass(centers), nearest_centers(points, centers)
+    """The sums of a Lloyd pass over a held block; `nearest` is how its rows find these centres, for all blocks."""
+    found, nearest = _empty_pass(centers), nearest_centers(points, centers) if nearest is None else nearest
     for tile in tiles(len(block)):
         values, rows, labels = nearest.assign(block[tile])
         weighted = NO_WEIGHTS if weights is None else weights_of(weights[tile], rows)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..io.inputs import Rows
 from ..kernels.lloyd import assign_rows
+from ..kernels.nearest_points import ProductTable, product_table, tile_bytes
 from ..kernels.neighbors import (
     LONG_STRIP,
     NEAREST_IN_NEIGHBORHOODS,
@@ -19,7 +20,8 @@ from ..kernels.neighbors import (
     SHORT_FEATURES,
     SHORT_STRIP,
     WIDE_FEATURES,
-    nearest_exact,
+    ExactSearch,
+    exact_search,
     nearest_in_neighborhoods_wide,
     nearest_starts,
     nearest_starts_wide,
@@ -173,18 +175,19 @@ class Link(Stage):
         p, d = sizes.n_right, sizes.n_features
         neighborhood = min(p, 2**doubled * self.neighbor_factor * min(max(self.n_neighbors, FEW_NEIGHBORS), p) + 1)
         coordinates = neighborhood * min(d, WIDE_FEATURES) * sizes.number_bytes
-        return 3 * p * d * 8 + p * (8 * neighborhood + min(coordinates, MOST_COORDINATE_BYTES // max(1, p)))
+        return 5 * p * d * 8 + p * (8 * neighborhood + min(coordinates, MOST_COORDINATE_BYTES // max(1, p)))
 
     def cost(self, sizes: Sizes) -> Cost:
         """One pass over the input, which leaves 8 K' bytes a row; the index, while it is chosen two of them."""
         n_neighbors, index = sizes.n_edges, self.index_bytes(sizes)
-        tile = sizes.tile_rows * (sizes.prepared_bytes + 24 * n_neighbors)
+        products = tile_bytes(sizes.n_right, sizes.n_features)
+        tile = sizes.tile_rows * (sizes.prepared_bytes + 24 * n_neighbors) + products
         edges = 8 * n_neighbors * sizes.n_samples
         return sizes.over_input(
             sizes.block_rows * 8 * n_neighbors + tile,
             written_bytes=edges,
             held=(edges,),
-            eager_bytes=index + 16 * RECALL_ROWS * sizes.n_right,
+            eager_bytes=index + products + RECALL_ROWS * sizes.prepared_bytes,
             small_bytes=index,
         )
 
@@ -203,8 +206,7 @@ class RepresentativeIndex:
     form : RowForm
     points : (p, d) float64
         Representatives in the form for computing.
-    columns : (d, p), computing dtype
-        The same as columns; what an exact search reads.
+    every : ExactSearch, or None for an approximate search
     centers : (z, d) float64, or None for an exact search
         Rep-cluster centres, eq. (4).
     sizes, members, starts_coordinates : arrays, or None for an exact search
@@ -215,11 +217,11 @@ class RepresentativeIndex:
 
     form: RowForm
     points: NDArray[np.float64]
-    columns: NDArray[np.floating]
+    every: ExactSearch | None
     centers: NDArray[np.float64] | None = None
     sizes: NDArray[np.intp] | None = None
     members: NDArray[np.int32] | None = None
-    starts_coordinates: NDArray[np.floating] | None = None
+    starts_coordinates: NDArray[np.floating] | list[ProductTable] | None = None
     neighbors: NDArray[np.int32] | None = None
     reach: NDArray[np.float32] | None = None
     coordinates: NDArray[np.floating] | None = None
@@ -227,7 +229,7 @@ class RepresentativeIndex:
     @property
     def exact(self) -> bool:
         """Whether every row is compared with every representative."""
-        return self.centers is None
+        return self.every is not None
 
     @property
     def wide(self) -> bool:
@@ -236,13 +238,17 @@ class RepresentativeIndex:
 
     def search(self, rows: NDArray[np.floating], n_neighbors: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """K nearest representatives of prepared rows (n, d): indices (n, K) and Euclidean distances (n, K)."""
-        if self.centers is None or self.coordinates is None:
-            return nearest_exact(rows, self.columns, self.points, n_neighbors)
-        starts_of = nearest_starts_wide if self.wide else nearest_starts
-        nearest = nearest_in_neighborhoods_wide if self.wide else NEAREST_IN_NEIGHBORHOODS[self.coordinates.shape[3]]
-        groups = assign_rows(rows, self.centers)
+        if self.every is not None:
+            return self.every(rows, n_neighbors)
+        there: Any = self  # the arrays of an approximate search are
+        starts_of: Any = nearest_starts_wide if self.wide else nearest_starts
+        nearest = nearest_in_neighborhoods_wide if self.wide else NEAREST_IN_NEIGHBORHOODS[there.coordinates.shape[3]]
+        groups = assign_rows(rows, there.centers)
         starts = starts_of(rows, groups, self.sizes, self.members, self.starts_coordinates)
-        return nearest(rows, starts, self.neighbors, self.reach, self.coordinates, self.points, n_neighbors)
+        indices, distances = nearest(
+            rows, starts, self.neighbors, self.reach, self.coordinates, self.points, n_neighbors
+        )
+        return indices, distances
 
 
 def index_representatives(
@@ -277,10 +283,9 @@ def index_representatives(
     """
     computing = compute_dtype(dtype)
     points = form.prepare_points(representatives)
-    exact = RepresentativeIndex(form, points, np.ascontiguousarray(points.T, dtype=computing))
     if neighborhood + 1 >= len(points):
-        return exact
-    return _approximate_index(exact, computing, max(neighborhood, n_neighbors), *_rep_clusters(points, seed))
+        return RepresentativeIndex(form, points, exact_search(points, computing, n_neighbors))
+    return _approximate_index(form, points, computing, max(neighborhood, n_neighbors), *_rep_clusters(points, seed))
 
 
 def choose_neighborhood(
@@ -331,7 +336,7 @@ def choose_neighborhood(
     for _ in range(3):
         if size + 1 >= n_points:
             break
-        index = _approximate_index(exact, computing, size, *groups)
+        index = _approximate_index(form, exact.points, computing, size, *groups)
         if recall(index.search(rows, n_neighbors)[0], truth) >= LEAST_RECALL:
             return index, size
         size *= 2
@@ -352,25 +357,31 @@ def _rep_clusters(points: NDArray[np.float64], seed: int) -> tuple[NDArray[np.fl
 
 
 def _approximate_index(
-    exact: RepresentativeIndex,
+    form: RowForm,
+    points: NDArray[np.float64],
     computing: np.dtype[Any],
     size: int,
     centers: NDArray[np.float64],
     labels: NDArray[np.int32],
 ) -> RepresentativeIndex:
-    points, typed = exact.points, exact.points.astype(computing)
+    typed = points.astype(computing)
     n_points, n_features = points.shape
-    neighbors, reach = nearest_exact(typed, exact.columns, points, size + 1)
+    neighbors: Any
+    reach: Any
+    neighbors, reach = exact_search(points, computing, size + 1)(typed, size + 1)
     wide = n_features > WIDE_FEATURES or n_points * n_features * (size + 1) * computing.itemsize > MOST_COORDINATE_BYTES
     sizes = np.bincount(labels, minlength=len(centers))
     if not wide:
         sizes = -(-sizes // PAD_COLUMNS) * PAD_COLUMNS
     members = np.zeros((len(centers), sizes.max()), np.int32)
-    columns = np.full((len(centers), n_features, sizes.max()), np.inf, computing) if not wide else typed
+    tables = []
+    columns = np.full((0 if wide else len(centers), n_features, sizes.max()), np.inf, computing)
     for c in range(len(centers)):
         inside = np.flatnonzero(labels == c)
         members[c, : len(inside)] = inside
-        if not wide:
+        if wide:
+            tables.append(product_table(points[inside], 1))
+        else:
             columns[c, :, : len(inside)] = typed[inside].T
     coordinates = typed
     if not wide:
@@ -382,9 +393,8 @@ def _approximate_index(
         neighbors, reach = (np.pad(array, ((0, 0), (0, padding)), mode="edge") for array in (neighbors, reach))
         strips = padded.reshape(n_points, -1, strip, n_features)
         coordinates = np.ascontiguousarray(strips.transpose(0, 1, 3, 2))  # (p, s, d, w)
-    return RepresentativeIndex(
-        exact.form, points, exact.columns, centers, sizes, members, columns, neighbors, reach, coordinates
-    )
+    starts_of = tables if wide else columns
+    return RepresentativeIndex(form, points, None, centers, sizes, members, starts_of, neighbors, reach, coordinates)
 
 
 def nearest_block(block: NDArray[Any], index: RepresentativeIndex, n_neighbors: int) -> NDArray[np.int32]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io.inputs import Rows
+from ..kernels.lloyd import search_bytes
 from ..runtime.execution import FAN_IN
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import draw_ranks, stream
@@ -84,10 +85,12 @@ class Represent(Stage):
         """k-means on the candidates, and for the selection by k-means passes over the input."""
         d, p = sizes.n_features, min(self.n_representatives, sizes.n_samples)
         candidates = min(self.n_candidates, sizes.n_samples)
-        eager = candidates * (d * (sizes.raw_bytes + 3 * sizes.number_bytes) + 16) + 24 * p * d
+        search = search_bytes(p, d)
+        eager = candidates * (d * (sizes.raw_bytes + 4 * sizes.number_bytes) + 20) + 24 * p * d + search
         times = self.max_iter if self.selection == "kmeans" else 0
         task = sizes.tile_rows * (sizes.prepared_bytes + 16) + 16 * p * (d + 3) * FAN_IN
-        return sizes.over_input(task, times=times, reduced=True, eager_bytes=eager, small_bytes=8 * p * d)
+        passes = sizes.over_input(task + search, times=times, reduced=True, eager_bytes=eager, small_bytes=8 * p * d)
+        return passes + Cost(task_bytes=search)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -144,8 +147,9 @@ def choose_representatives(
     -----
     k-means on the candidates starts at random distinct candidates and makes `candidate_iter` passes. For
     ``unit_length`` rows the centres are brought to unit length after each pass, as in the authors' program.
-    A representative that loses all its candidates stays where it is. Eager, on one thread: 8 p' d bytes and p' p d
-    multiplications a pass.
+    A representative that loses all its candidates stays where it is. Eager: two to three times 8 p' d bytes, and p' p d
+    multiplications in each of the first passes, by as many tasks as there are `SPREAD_ROWS` candidates where that is
+    much; later passes compare most candidates with the representatives that still move.
     """
     rng = stream(seed, "representatives")
     candidates = scan.form.prepare(scan.sample[draw_ranks(rng, len(scan.sample), n_candidates)])
@@ -176,7 +180,10 @@ def _select_hybrid(
 ) -> NDArray[np.float64]:
     starts = _select_random(rows, scan, candidates, n_representatives, max_iter, rng)
     unit, n_iter = scan.form.unit_length, candidates.n_iter
-    found, _ = lloyd_in_memory(candidates.rows, starts, max_iter=n_iter, unit_length=unit, refill=False)
+    # Ensembles choose for several graphs beside each other, in tasks that get no rows.
+    found, _ = lloyd_in_memory(
+        candidates.rows, starts, max_iter=n_iter, unit_length=unit, refill=False, spread=rows is not None
+    )
     return found.centers
 
 

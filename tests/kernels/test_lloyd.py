@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskcluster.kernels import lloyd as kernels
+from daskcluster.kernels import nearest_points as products
 from daskcluster.kernels.lloyd import (
     accumulate_rows,
     assign_rows,
@@ -27,6 +28,7 @@ def branch(request, monkeypatch):
     size = {"loops": 10**9, "product": 1}[request.param]
     monkeypatch.setattr(kernels, "PRODUCT_FEATURES", size)
     monkeypatch.setattr(kernels, "PRODUCT_CENTERS", size)
+    monkeypatch.setattr(kernels, "MANY_FEATURES", size)
 
 
 def lattice(seed, n_points, n_features, n_centers, dtype="f8", offset=0):
@@ -87,8 +89,8 @@ def test_ties_do_not_depend_on_the_order_of_the_centers():
 def test_both_forms_agree_where_the_product_is_used(dtype, monkeypatch):
     """2,500 points: more than two tiles, the last of them not full."""
     rng = np.random.default_rng(2)
-    centers = rng.normal(size=(50, 30))
-    points = (centers[rng.integers(50, size=2500)] + 0.1 * rng.normal(size=(2500, 30))).astype(dtype)
+    centers = rng.normal(size=(50, 32))
+    points = (centers[rng.integers(50, size=2500)] + 0.1 * rng.normal(size=(2500, 32))).astype(dtype)
     assert centers.shape[1] >= kernels.PRODUCT_FEATURES
     assert len(centers) >= kernels.PRODUCT_CENTERS
     called = []
@@ -101,9 +103,8 @@ def test_both_forms_agree_where_the_product_is_used(dtype, monkeypatch):
 
 @pytest.mark.parametrize("n_rows", [1, 3, 4, 5, 8, 9])
 def test_every_row_falls_into_a_tile(n_rows, monkeypatch):
-    monkeypatch.setattr(kernels, "TILE_ROWS", 4)
-    monkeypatch.setattr(kernels, "PRODUCT_FEATURES", 1)
-    monkeypatch.setattr(kernels, "PRODUCT_CENTERS", 1)
+    monkeypatch.setattr(products, "MOST_ROWS", 4)
+    monkeypatch.setattr(kernels, "MANY_FEATURES", 1)
     points = np.arange(n_rows, dtype=float)[:, None]
     assert assign_rows(points, points).tolist() == list(range(n_rows))
 

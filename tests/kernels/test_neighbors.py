@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daskcluster.kernels.nearest_points import product_table
 from daskcluster.kernels.neighbors import (
     LONG_STRIP,
     NEAREST_IN_NEIGHBORHOODS,
@@ -42,7 +43,8 @@ def search_starts(twin, rows, representatives, rep_clusters, centers, wide):
         members[c, : len(names)] = names
         columns[c, :, : len(names)] = representatives[names].T
     if wide:
-        return twin(nearest_starts_wide)(rows, groups, sizes, members, representatives.astype(rows.dtype))
+        tables = [product_table(representatives[names], 1) for names in rep_clusters]
+        return nearest_starts_wide(rows, groups, sizes, members, tables)
     return twin(nearest_starts)(rows, groups, sizes, members, columns)
 
 

@@ -3,6 +3,7 @@
 from copy import deepcopy
 from itertools import pairwise
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sklearn.datasets import make_blobs
 from daskcluster.io.inputs import check_rows
 from daskcluster.kernels.lloyd import assign_rows
 from daskcluster.pipeline import kmeans as kmeans_module
+from daskcluster.pipeline import lloyd as lloyd_module
 from daskcluster.pipeline.kmeans import START_ROWS, center_starts, parallel_starts, sample_size
 from daskcluster.pipeline.lloyd import lloyd_block, lloyd_in_memory, lloyd_over_blocks
 from daskcluster.runtime.execution import FAN_IN, add_parts
@@ -337,3 +339,45 @@ def test_parallel_starts_leave_rows_out_that_take_no_part():
 
 def test_the_tree_of_these_tests_has_two_levels():
     assert blocks_of(draw()).numblocks[0] > FAN_IN
+
+
+# -- assignments in memory
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+@pytest.mark.parametrize("n_clusters", [4, 60])
+def test_assignments_beside_each_other_give_the_same(monkeypatch, scheduler, n_clusters):
+    """In parts of 16 rows, with clusters that become empty and are moved or stay; all as one part gives them."""
+    rng = np.random.default_rng(n_clusters)
+    points = rng.normal(size=(300, 70)).astype("f4")
+    starts = np.concatenate([points[:n_clusters], 50 + rng.normal(size=(3, 70))]).astype(float)
+    monkeypatch.setattr(lloyd_module, "SPREAD_ROWS", 16)
+    for refill in (False, True):
+        expected, labels = lloyd_in_memory(points, starts, refill=refill)
+        with dask.config.set(scheduler=scheduler), monkeypatch.context() as patch:
+            patch.setattr(lloyd_module, "LEAST_SPREAD", 0)
+            found, found_labels = lloyd_in_memory(points, starts, refill=refill, spread=True)
+        assert found.centers.tobytes() == expected.centers.tobytes()
+        assert found_labels.tobytes() == labels.tobytes()
+        assert np.array_equal(labels, assign_rows(points, expected.centers))
+
+
+def test_a_centre_whose_rows_stay_does_not_move(monkeypatch):
+    """Not even by rounding, so its rows are compared with those that move only."""
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(size=(300, 2)), 100 + rng.normal(size=(50, 2))]).astype("f4")
+    starts = np.concatenate([points[:40], points[300:301]]).astype(float)
+    seen = []
+    call = lloyd_module._Assignments.__call__
+
+    def watched(self, centers):
+        seen.append(centers)
+        return call(self, centers)
+
+    monkeypatch.setattr(lloyd_module._Assignments, "__call__", watched)
+    lloyd_in_memory(points, starts)
+    moved = [(before != after).any(axis=1) for before, after in pairwise(seen)]
+    assert moved[0][-1]
+    assert len(moved) > 3
+    assert not any(each[-1] for each in moved[1:])
+    assert all(0 < each.sum() < 40 for each in moved[2:])
