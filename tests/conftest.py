@@ -44,7 +44,7 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
 # Examples here compute task graphs: as many as usual with --run-slow only.
-hypothesis.settings.register_profile("fast", hypothesis.settings.get_profile("daskcluster"), max_examples=15)
+hypothesis.settings.register_profile("fast", hypothesis.settings.get_profile("daskcluster"), max_examples=10)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -70,7 +70,7 @@ def end_when(process: subprocess.Popen[str], ready: Callable[[], Any], name: str
 
 
 @posix
-@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP", *slowly("SIGTERM")])
+@pytest.mark.parametrize("name", ["SIGINT", *slowly("SIGTERM", "SIGHUP")])
 def test_interrupted_run_leaves_nothing(tmp_path, name):
     with start("make", "flower", tmp_path / "x.zarr", "-n", "1G", "--quiet") as process:
         stderr = end_when(process, lambda: os.listdir(tmp_path), name)
@@ -98,7 +98,7 @@ def temporary(tmp_path) -> tuple[Path, dict[str, str]]:
 #: What ends a command, with threads and with workers; by default as a queue does; the others in the test above.
 ENDED = [
     pytest.param(name, workers, id=f"{name}-{kind}", marks=[] if name == "SIGTERM" else [pytest.mark.slow])
-    for kind, workers in (("threads", []), ("workers", ["--workers", "2"]))
+    for kind, workers in (("threads", []), ("workers", ["--workers", "1"]))
     for name in ENDINGS
 ]
 
@@ -139,6 +139,7 @@ def test_scratch_of_a_fit_that_was_ended(large, tmp_path, temporary, workers):
 
 
 @posix
+@pytest.mark.slow
 def test_workers_that_start_are_ended_too(large, tmp_path, temporary):
     folder, settings = temporary
     fit = ["fit", large, "-k", "3", "--labels", tmp_path / "l.zarr", "--quiet", "--workers", "2"]

@@ -98,7 +98,8 @@ def test_plan_computes_nothing(stores, monkeypatch):
         ["--algorithm", "ensemble", "--base", "kmeans", "--consensus-weights", "local", "--base-clusterings", 4],
         ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "kcc", "--consensus-utility", "cosine"],
         ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "eac", "--consensus-weights", "wct"],
-        ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "eac", "--consensus-linkage", "complete"],
+        ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "eac", "--consensus-linkage", "complete"]
+        + ["--base-clusterings", 20],
         ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "ptgp", "--consensus-max-distinct", 9000],
         ["--algorithm", "ensemble", "--sample-rate", 0.5, "--base", "kmeans", "--predict-unsampled"],
         ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "sec", "--consensus-components", 40],
@@ -107,6 +108,7 @@ def test_plan_computes_nothing(stores, monkeypatch):
     ids=str,
 )
 def test_ensembles(blobs, options):
+    options = options if "--base-clusterings" in options else [*options, "--base-clusterings", 8]
     outputs = ["--labels", "labels.zarr", "--model", "model.zarr"]
     found = as_json("fit", "X.zarr", "-k", 3, *options, *outputs, "--quiet")
     assert found["n_clusters"] == 3

@@ -17,6 +17,7 @@ import daskcluster as dc
 import daskcluster.ensemble.sec as sec_module
 from tests.estimators.cases import CASES
 from tests.reference import ecpcs, ensemble, isec, kcc, sec
+from tests.slow import slowly
 
 BLOCK_ROWS = 32
 #: The consensus functions of the list, and a variant.
@@ -163,7 +164,7 @@ def cost(points: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> float:
     return total
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("missing", [0.0, *slowly(0.3), 0.6])
 @pytest.mark.parametrize(("n_components", "bound"), [(24, 1.06), (100, 1.02), (400, 1.005)])
 def test_secrp_costs_little_more_than_the_rows_without_projection(n_components, bound, missing):
     """Against k-means on the dense rows of Algorithm 2, b/w with zeros for missing labels, with the weights w."""

@@ -557,7 +557,7 @@ def test_clone(make):
 # -- storage and forecast ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("when", [0, 3, 6])
+@pytest.mark.parametrize("when", [3, *slowly(0, 6)])
 def test_a_killed_run_goes_on_at_the_first_unfinished_base_clustering(make, when, tmp_path, small_blocks, monkeypatch):
     expected = make().fit(BLOBS).labels_
     store = tmp_path / "run"
@@ -656,7 +656,9 @@ BASES = [dc.KMeans(), dc.FastCSC(n_representatives=40), dc.USPEC(n_representativ
 
 
 @pytest.mark.parametrize("base", BASES, ids=str)
-@pytest.mark.parametrize("unsampled", [{}, {"sample_rate": 0.5, "predict_unsampled": True}], ids=["all", "sampled"])
+@pytest.mark.parametrize(
+    "unsampled", [*slowly({}), {"sample_rate": 0.5, "predict_unsampled": True}], ids=["all", "sampled"]
+)
 def test_a_resumed_ensemble_labels_new_rows(base, unsampled, tmp_path):
     model = ensemble(base=base, n_base_clusterings=2, storage=tmp_path / "run", **unsampled)
     labels = model.fit(BLOBS).labels_

@@ -85,10 +85,10 @@ def found(estimator: str, X: np.ndarray, y: np.ndarray) -> float:
         return float(dc.metrics.adjusted_rand_index(y, ESTIMATORS[estimator](X, y, k)))
 
 
-@pytest.mark.parametrize("n", [10, 20, 100, *slowly(50, 300, 1000)])
+@pytest.mark.parametrize("n", [10, 100, *slowly(20, 50, 300, 1000)])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_blobs(estimator, n):
-    for seed in range(3):
+def test_blobs(estimator, n, run_slow):
+    for seed in range(3 if run_slow else 2):
         assert found(estimator, *blobs(n, seed)) >= 0.99
 
 

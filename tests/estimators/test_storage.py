@@ -30,6 +30,7 @@ import daskcluster as dc
 from tests.blocks import blocks_of
 from tests.counting import Interrupted, count_tasks, interrupt_after
 from tests.estimators.cases import CASES, CLASSES, Case, as_parameter, assert_equal_fits, every, of_ids, reference
+from tests.slow import slowly
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -121,7 +122,7 @@ def run_and_die(case: Case, store: Path, dying: Dying, *, chunked: bool, schedul
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def kill_everywhere(case: Case, folder: Path) -> dict[str, Any]:
+def kill_everywhere(case: Case, folder: Path, *, slow: bool) -> dict[str, Any]:
     """Stores of a whole run, of runs killed on their way, and of one that was killed before each of its products."""
     writes: list[bool] = []
     with watching(folder / "whole", writes.append), dask.config.set(scheduler="synchronous"):  # no threads in a fork
@@ -135,7 +136,7 @@ def kill_everywhere(case: Case, folder: Path) -> dict[str, Any]:
     ]
     chain: list[list[str]] = []
     number, most = 1, 0
-    while case in CHAINED:
+    while case in (CHAINED if slow else CHAINED[:1]):
         dying = Dying(number, of_products=True)
         code = run_and_die(case, folder / "chain", dying, chunked=len(chain) % 2 == 0, scheduler="threads")
         if code == 0:
@@ -150,23 +151,23 @@ def kill_everywhere(case: Case, folder: Path) -> dict[str, Any]:
     return {"codes": codes}
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, *, slow: bool) -> None:
     """Kill runs of every estimator; write the report."""
     sys.addaudithook(_audit)
     with blocks_of(64):
-        report = {case.id: kill_everywhere(case, folder / case.id) for case in KILLED}
+        report = {case.id: kill_everywhere(case, folder / case.id, slow=slow) for case in KILLED}
     sys.stdout.write(json.dumps(report))
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def killed(tmp_path_factory: pytest.TempPathFactory, run_slow: bool) -> tuple[Path, dict[str, Any]]:
     """A folder a case with its stores, and the report."""
     if not hasattr(os, "fork"):
         pytest.skip("kills forked processes")
     folder = tmp_path_factory.mktemp("killed")
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, __file__, str(folder)],
+        [sys.executable, __file__, str(folder), str(run_slow)],
         capture_output=True,
         text=True,
         timeout=600,
@@ -205,7 +206,7 @@ def test_a_killed_run_goes_on(case, moment, killed, tmp_path):
         assert work(tasks) < work(all_tasks)
 
 
-@every(CHAINED)
+@pytest.mark.parametrize("case", [CHAINED[0], *slowly(*CHAINED[1:])], ids=lambda case: case.id)
 def test_a_run_that_is_killed_before_each_product_ends_with_the_same_labels(case, killed):
     folder, report = killed
     chain = report[case.id]["chain"]
@@ -222,12 +223,12 @@ MOMENTS = {0.05: "threads", 0.4: "synchronous", 0.7: "threads", 0.95: "synchrono
 
 @pytest.mark.parametrize(
     ("case", "share", "scheduler"),
-    # Every case once, at one moment or another; some twice.
+    # Every case once, at one moment or another.
     [
         as_parameter(case, share, scheduler, options=False)
         for number, case in enumerate(CASES)
         for moment, (share, scheduler) in enumerate(MOMENTS.items())
-        if number % len(MOMENTS) == moment or (case in CHAINED and number % len(MOMENTS) == (moment + 2) % len(MOMENTS))
+        if number % len(MOMENTS) == moment
     ],
 )
 def test_an_interrupted_run_goes_on(case, share, scheduler, finished, tmp_path):
@@ -292,7 +293,7 @@ def test_a_finished_run_is_not_computed_again(case, finished):
     assert stored.dtype == np.int32
 
 
-@every(CLASSES)
+@every(of_ids("KMeans", "USPEC", "USENC", "Ensemble-KMeans-BipartiteCut", "SEC", "FastCSPML"))
 def test_without_a_seed_the_store_keeps_one(case, tmp_path):
     first = case.fit(storage=tmp_path / "run", random_state=None)
     assert_equal_fits(case.fit(storage=tmp_path / "run", random_state=None), first, **without_models(case))
@@ -466,7 +467,7 @@ def test_a_mismatch_shows_before_a_row_is_read(case, finished):
         case.fit(lazy, storage=finished.store(case), n_clusters=4)
 
 
-@every(CLASSES)
+@every(of_ids("KMeans", "USENC", "FastCSC", "SEC"))
 def test_what_is_no_store_is_refused_and_kept(case, tmp_path):
     (tmp_path / "file").write_text("precious")
     (tmp_path / "folder").mkdir()
@@ -494,4 +495,4 @@ def test_bad_input_makes_no_store(case, tmp_path):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), slow=sys.argv[2] == "True")

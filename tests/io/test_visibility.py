@@ -64,7 +64,7 @@ ESTIMATORS = {
 
 
 @needs_proc
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", ["USPEC", *slowly("KMeans")])
 def test_a_worker_that_does_not_see_the_rows(estimator, folders, cluster_processes):
     path = save(f"{HERE}/X.zarr")
     words = f"worker {first_worker(cluster_processes)} does not see '{path}'"

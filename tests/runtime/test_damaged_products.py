@@ -17,6 +17,7 @@ import daskcluster as dc
 from daskcluster.runtime import products as products_module
 from daskcluster.runtime.products import Products
 from tests.damage import damaged_copies
+from tests.slow import slowly
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -53,7 +54,7 @@ def refit(name: str, store: Path) -> tuple[Any, list[str]]:
     return model, [str(warned.message) for warned in heard if "damaged" in str(warned.message)]
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("name", ["USPEC", "USENC", "Ensemble", *slowly("KMeans", "FastCSC")])
 def test_every_damage_is_mended_or_does_not_matter(name, stores, tmp_path, run_slow):
     origin, first = stores[name]
     mended, refused = 0, []

@@ -219,7 +219,7 @@ if __name__ == "__main__":
 
 
 @posix
-@pytest.mark.parametrize("name", ["SIGTERM", *slowly("SIGHUP", "SIGINT")])
+@pytest.mark.parametrize("name", slowly("SIGTERM", "SIGHUP", "SIGINT"))
 def test_a_program_on_a_cluster_of_its_own(scratch, tmp_path, name):
     """A queue's signal to the program ends a fit as an exception does: the program's own blocks close, too."""
     program, store = tmp_path / "program.py", tmp_path / "run"
