@@ -17,6 +17,7 @@ from daskcluster.files.chunks import content_mark
 from daskcluster.io import write_array
 from daskcluster.runtime.execution import compute
 from daskcluster.runtime.visibility import Seen
+from tests.slow import slowly
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
