@@ -99,7 +99,7 @@ class Cluster:
             stack.enter_context(cluster)
             stack.enter_context(Client(cluster))
         if not quiet:
-            click.echo(f"{workers} worker processes{_dashboard(cluster)}", err=True)
+            click.echo(f"{workers} worker process{'es' * (workers > 1)}{_dashboard(cluster)}", err=True)
 
     def _connect(self, stack: contextlib.ExitStack, address: str | None, quiet: bool) -> None:
         """Connect to a running scheduler; workers may come later."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 
 import dask
 import numpy as np
@@ -57,11 +58,11 @@ def test_running_scheduler_is_used_and_left_running(stores, tmp_path, cluster_pr
 
 
 def test_workers_are_started_and_ended(stores, tmp_path):
-    options = ["--workers", 2, "--labels", tmp_path / "l.zarr", "--json"]
+    options = ["--workers", 1, "--labels", tmp_path / "l.zarr", "--json"]
     with start("fit", stores / "x.zarr", "-k", 3, *FAST, *options) as process:
         stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 0, stderr
-    assert "2 worker processes" in stderr
+    assert re.search(r"\b1 worker process\b", stderr)
     assert json.loads(stdout)["peak_worker_memory_bytes"] > 10**7
     np.testing.assert_array_equal(open_rows(tmp_path / "l.zarr")[...], open_rows(stores / "labels.zarr")[...])
     wait_for_end_of_group(process.pid)

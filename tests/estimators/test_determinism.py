@@ -125,7 +125,7 @@ def test_two_worker_processes(case, cluster_processes, tmp_path):
         np.testing.assert_array_equal(model.predict(case.X), reference(case).labels_)
 
 
-@every(of_ids("Ensemble-FastCSC-SEC"))
+@every(of_ids("USPEC"))
 def test_two_worker_processes_and_a_named_store(case, cluster_processes, tmp_path):
     assert_equal_fits(case.fit_chunked(storage=tmp_path / "run"), reference(case))
     assert_equal_fits(case.fit_chunked(storage=tmp_path / "run"), reference(case))

@@ -56,8 +56,8 @@ def make(request):
 
 @parametrize_with_checks(
     [
-        dc.USENC(n_clusters=2, n_base_clusterings=3, n_representatives=30),
-        dc.Ensemble(n_clusters=2, n_base_clusterings=3, base=dc.KMeans(), consensus=dc.SEC(n_init=2)),
+        dc.USENC(n_clusters=2, n_base_clusterings=2, n_graphs=2, n_representatives=30),
+        dc.Ensemble(n_clusters=2, n_base_clusterings=2, base=dc.KMeans(), consensus=dc.SEC(n_init=2)),
     ]
 )
 def test_checks_of_scikit_learn(estimator, check):
