@@ -95,9 +95,9 @@ def temporary(tmp_path) -> tuple[Path, dict[str, str]]:
     return folder, {"DASK_TEMPORARY_DIRECTORY": str(folder), "TMPDIR": str(folder)}
 
 
-#: What ends a command, with threads and with workers; by default as a queue does; the others in the test above.
+#: What ends a command, with threads and with workers; by default as a queue ends workers; others above and below.
 ENDED = [
-    pytest.param(name, workers, id=f"{name}-{kind}", marks=[] if name == "SIGTERM" else [pytest.mark.slow])
+    pytest.param(name, workers, id=f"{name}-{kind}", marks=[] if name == "SIGTERM" and workers else [pytest.mark.slow])
     for kind, workers in (("threads", []), ("workers", ["--workers", "1"]))
     for name in ENDINGS
 ]
