@@ -39,6 +39,8 @@ RITZ_WORK, DENSE_WORK = 2.5, 0.5
 #: closer to each other than usual: products with S, and Rayleigh-Ritz steps.
 MOST_WORK = 0.5
 LIKELY_PRODUCTS, LIKELY_RITZ = 100, 5
+#: Share of entries that are not 0 above which the sparse copies would take as much memory as the dense solver.
+MOST_ENTRIES = 0.25
 
 
 @dataclass
@@ -95,7 +97,11 @@ def filtered_eigenpairs(
     ritz_work = RITZ_WORK * n_rows * width**2
     if n_rows < LEAST_ROWS or LIKELY_RITZ * ritz_work > most_work:
         return None
-    if LIKELY_PRODUCTS * np.count_nonzero(matrix) * width + LIKELY_RITZ * ritz_work > most_work:
+    n_entries = np.count_nonzero(matrix)
+    if (
+        n_entries > MOST_ENTRIES * n_rows**2
+        or LIKELY_PRODUCTS * n_entries * width + LIKELY_RITZ * ritz_work > most_work
+    ):
         return None
     upper = scipy.sparse.triu(scipy.sparse.csr_array(matrix), format="csr")
     product = _Product(scipy.sparse.csr_array(upper + scipy.sparse.triu(upper, 1).T))

@@ -263,7 +263,10 @@ def sample_layers(
         maps = [final] * 3
         if alpha > 0:
             maps = [final + alpha * to_subspace @ (subspace.T @ final) for to_subspace, subspace in subspaces]
-    scale_alone = values / np.maximum(values - ratio**2, LEAST_SHARE * ratio**2) if neutral else None
+    scale_alone = None
+    if neutral:
+        apart = values - ratio**2
+        scale_alone = values / np.copysign(np.maximum(np.abs(apart), LEAST_SHARE * ratio**2), apart)
     return replace(layers, maps=np.stack(maps), neutral_scales=scale_alone), values / ratio**2
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..io.inputs import Rows, sizes_of
 from ..kernels.cut import LABEL_COLUMNS
+from ..kernels.nearest_points import tile_bytes
 from ..pipeline.affinity import affinity_graph, distance_sum, mean_distance
 from ..pipeline.bipartite import BipartiteGraph
 from ..pipeline.cut import cut_small_graph, small_affinity
@@ -361,7 +362,9 @@ class SpectralMembers(MakeMembers):
         _, in_memory, on_disk = place_products(None, [edges])
         choice = self._chosen(n).cost(own) * g
         nearest = own.over_input(
-            own.block_rows * 8 * n_neighbors * (size + 1) + own.tile_rows * (own.prepared_bytes + 24 * n_neighbors),
+            own.block_rows * 8 * n_neighbors * (size + 1)
+            + own.tile_rows * (own.prepared_bytes + 24 * n_neighbors)
+            + tile_bytes(p, d),
             times=groups,
             written_bytes=groups * on_disk,
         )

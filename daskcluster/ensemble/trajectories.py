@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import squareform
 
 from ..kernels.incidence import label_edges
+from ..kernels.lloyd import assign_rows
 from ..pipeline.cut import cut_small_graph, pack_matrix
 from ..pipeline.kmeans import center_starts
 from ..pipeline.lloyd import best_of_starts
@@ -119,9 +120,13 @@ class Trajectories(Stage):
         cut = cut_small_graph(pack_matrix(np.triu((small + small.T) / 2)), self.n_clusters)
         with one_blas_thread():
             points = weights @ cut.vectors
-        points /= np.linalg.norm(points, axis=1, keepdims=True)
-        starts = (center_starts(points, self.n_clusters, stream(seed, "trajectories", i)) for i in range(self.n_init))
-        _, labels = best_of_starts(points, starts, max_iter=self.max_iter)
+        lengths = np.linalg.norm(points, axis=1, keepdims=True)
+        np.divide(points, lengths, out=points, where=lengths > 0)
+        # Rows whose base clusters are specks, which the cut leaves out, have no place: theirs is the shortest centre.
+        placed = points[lengths[:, 0] > 0]
+        starts = (center_starts(placed, self.n_clusters, stream(seed, "trajectories", i)) for i in range(self.n_init))
+        best, _ = best_of_starts(placed, starts, max_iter=self.max_iter)
+        labels = assign_rows(points, best.centers)
         _, first, names = np.unique(labels, return_index=True, return_inverse=True)
         return np.argsort(np.argsort(first)).astype(np.int32)[names]
 

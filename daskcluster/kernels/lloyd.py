@@ -316,7 +316,7 @@ def plus_plus_rows(points, weights, uniforms):
             potential = 0.0
             for i in range(n_rows):
                 potential += (weights[i] if weights.shape[0] else 1.0) * trial[i]
-            if potential < best_potential:
+            if t == 0 or potential < best_potential:
                 best_potential = potential
                 chosen[step] = row
                 best[:] = trial

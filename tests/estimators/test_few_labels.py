@@ -161,6 +161,15 @@ def test_rows_without_must_links(name):
     assert neutral > penalized + 0.3
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_neutral_rows_where_eigenvalues_are_small(seed):
+    """As many clusters as eigenvalues of every size and sign."""
+    X = np.random.default_rng(seed).normal(size=(8 + 3 * seed, 2))
+    known = np.where(np.arange(len(X)) % 3, -1, np.arange(len(X)) % 2)
+    exact, sampled = (make(5, unlinked="neutral", random_state=0).fit(X, known) for make in LAYERS.values())
+    np.testing.assert_array_equal(sampled.labels_, exact.labels_)
+
+
 def test_neutral_rows_by_sampled_columns_of_all():
     """With as many landmarks as rows the two methods agree, for labels and for pairs."""
     X, y = make_blobs(120, centers=3, random_state=1)

@@ -58,6 +58,17 @@ def test_new_rows_of_labels_go_to_the_likest_cluster(model):
             assert mean[label] == pytest.approx(mean.max())
 
 
+@pytest.mark.parametrize("n_apart", [1, 4])
+def test_rows_that_agree_with_none_leave_the_others_as_they_are(n_apart):
+    truth = np.arange(400) % 3
+    labels = truth[:, None] * 4 + np.random.default_rng(n_apart).integers(4, size=(400, 8))
+    apart = np.broadcast_to(100 + np.arange(n_apart)[:, None], (n_apart, 8))
+    model = dc.PTGP(3, random_state=0).fit(np.concatenate([labels, apart]))
+    assert dc.metrics.adjusted_rand_index(truth, model.labels_[:400]) == 1
+    assert model.labels_[400:].min() >= 0
+    assert dc.PTGP(2, random_state=0).fit([[0, 0], [1, 1], [2, 2], [0, 0]]).labels_.tolist() == [0, 0, 1, 0]
+
+
 def test_linkage_is_refused_before_pairs_are_made(monkeypatch):
     labels, _ = draw(7, n_rows=200, n_columns=8, noise=0.6)
     made = []
