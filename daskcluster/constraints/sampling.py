@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..pipeline.discretize import Discretize
+from ..pipeline.farthest import Points
 from ..pipeline.kmeans import sample_size
-from ..pipeline.lloyd import Centers, Points, lloyd_over_blocks
+from ..pipeline.lloyd import Centers, lloyd_over_blocks
 from ..runtime.execution import compute, map_to_objects
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import draw_ranks, stream

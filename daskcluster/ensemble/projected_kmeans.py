@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ..kernels.lloyd import byte_order, sqdist_to_centers
 from ..kernels.projection import add_projected, lower_to_rows, nearest_of_products
-from ..pipeline.lloyd import Centers, farthest_points, join_farthest, lloyd_passes, merge_farthest, weights_of
+from ..pipeline.farthest import farthest_points, join_farthest, merge_farthest, weights_of
+from ..pipeline.lloyd import Centers, lloyd_passes
 from ..pipeline.rows import scatter_rows
 from ..runtime.execution import add_parts, compute, map_to_objects, reduce_blocks, tiles
 from ..runtime.threads import one_blas_thread

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..kernels.incidence import count_together
 from ..kernels.label_sums import least_sums, lloyd_sums, sum_labels
-from ..pipeline.lloyd import farthest_rows
+from ..pipeline.farthest import farthest_rows
 from ..runtime.execution import beside, tiles
 from ..runtime.seeding import stream
 from ..validation import check_option, check_real

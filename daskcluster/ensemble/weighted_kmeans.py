@@ -26,7 +26,7 @@ from ..kernels.incidence import (
     plus_plus_labels,
     sqdist_labels,
 )
-from ..pipeline.lloyd import farthest_rows, join_farthest, merge_farthest
+from ..pipeline.farthest import farthest_rows, join_farthest, merge_farthest
 from ..runtime.execution import add_parts, compute, map_to_objects, reduce_blocks, tiles
 from ..runtime.threads import one_blas_thread
 from .incidence import LabelBook

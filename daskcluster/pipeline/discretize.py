@@ -17,17 +17,10 @@ from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..runtime.threads import one_blas_thread
 from ..validation import POINTS, check_integer, most_clusters
+from .farthest import NO_WEIGHTS, Points
 from .kmeans import center_starts, sample_size
 from .lift import LinkedRows, table_bytes
-from .lloyd import (
-    NO_WEIGHTS,
-    Centers,
-    Points,
-    best_of_starts,
-    lloyd_over_block,
-    lloyd_over_blocks,
-    nearest_centers,
-)
+from .lloyd import Centers, best_of_starts, lloyd_over_block, lloyd_over_blocks, nearest_centers
 
 __all__ = [
     "DISCRETIZE_TOL",

@@ -19,17 +19,8 @@ from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_option, check_real
-from .lloyd import (
-    NO_WEIGHTS,
-    Centers,
-    Points,
-    best_of_starts,
-    distinct_rows,
-    lloyd_block,
-    lloyd_in_memory,
-    lloyd_over_blocks,
-    weights_of,
-)
+from .farthest import NO_WEIGHTS, Points, distinct_rows, weights_of
+from .lloyd import Centers, best_of_starts, lloyd_block, lloyd_in_memory, lloyd_over_blocks
 from .rows import PreparedRows
 from .scan import RowScan
 

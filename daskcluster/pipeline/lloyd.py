@@ -16,49 +16,44 @@ import numpy as np
 from dask import delayed
 from numpy.typing import NDArray
 
-from ..kernels.lloyd import CenterSearch, accumulate_rows, assign_rows, reassign_rows, weighted_sqdist
+from ..kernels.lloyd import CenterSearch, accumulate_rows, reassign_rows
 from ..runtime.execution import (
     add_parts,
     beside,
     compute,
-    map_to_objects,
     persist,
     reduce_blocks,
     runs_in_process,
     tiles,
 )
 from ..runtime.threads import one_blas_thread
+from .farthest import (
+    NO_WEIGHTS,
+    Points,
+    Refilling,
+    farthest_block,
+    farthest_in_memory,
+    farthest_over_blocks,
+    join_farthest,
+    weights_of,
+)
 from .rows import scatter_rows
 
 __all__ = [
-    "NO_WEIGHTS",
     "Centers",
     "NearestCenters",
-    "Points",
     "best_of_starts",
-    "distinct_rows",
-    "farthest_points",
-    "farthest_rows",
-    "join_farthest",
     "lloyd_block",
     "lloyd_in_memory",
     "lloyd_over_block",
     "lloyd_over_blocks",
     "lloyd_passes",
-    "merge_farthest",
     "nearest_centers",
-    "weights_of",
 ]
 
-NO_WEIGHTS = np.empty(0)
 #: Points in memory are assigned beside each other from so many multiplications on, so many rows at a time.
 LEAST_SPREAD = 2**30
 SPREAD_ROWS = 1024
-#: A row that is nearer to its centre than so many units in its own last place is at it, but for rounding.
-LEAST_UNITS = 8
-
-#: Held block -> (points (n', q), number of the rows in the block (n',) or None when all rows take part).
-Points = Callable[[NDArray[Any]], tuple[NDArray[np.floating], NDArray[np.intp] | None]]
 
 
 @dataclass(frozen=True)
@@ -114,14 +109,6 @@ class Centers:
     centers: NDArray[np.float64]
     inertia: float
     n_iter: int
-
-
-def distinct_rows(points: NDArray[np.floating]) -> NDArray[np.intp]:
-    """Numbers of the rows (n, q) that differ from every row before them, ascending."""
-    # Rows as strings of bytes: many times faster than np.unique(axis=0). Adding 0 makes -0.0 equal to 0.0.
-    rows = np.ascontiguousarray(points + points.dtype.type(0))
-    _, first = np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel(), return_index=True)
-    return np.sort(first)
 
 
 class _Assignments:
@@ -285,7 +272,7 @@ def lloyd_in_memory(
     with one_blas_thread():
         previous, comparable = None, True
         limit = tol * float(np.var(points, axis=0, dtype=np.float64).mean()) if tol > 0 else 0.0
-        refilling = _Refilling(refill, len(centers), max_iter, partial(_farthest_in_memory, points, weights))
+        refilling = Refilling(refill, len(centers), max_iter, partial(farthest_in_memory, points, weights))
         assign = _Assignments(np.ascontiguousarray(points), spread)
         centers = np.ascontiguousarray(centers, np.float64)
         labels = assign(centers)
@@ -379,7 +366,7 @@ def lloyd_over_blocks(
     return lloyd_passes(
         one_pass,
         partial(_moved, unit_length=unit_length),
-        partial(_farthest_over_blocks, held, points, weights),
+        partial(farthest_over_blocks, held, points, weights),
         centers,
         max_iter=max_iter,
         limit=limit,
@@ -400,7 +387,7 @@ def lloyd_over_block(
     """`lloyd_over_blocks` of one block that is in memory, on this thread."""
 
     def farthest(centers: NDArray[np.float64], n_wanted: int) -> NDArray[np.floating]:
-        return join_farthest([_farthest_block(block, 0, points, centers, n_wanted)], n_wanted)
+        return join_farthest([farthest_block(block, 0, points, centers, n_wanted)], n_wanted)
 
     with one_blas_thread():
         return lloyd_passes(
@@ -437,7 +424,7 @@ def lloyd_passes(
         Centres and a number -> so many of the farthest rows, or fewer.
     """
     n_iter = 0
-    refilling = _Refilling(refill, max(n_clusters, len(centers)), max_iter, farthest)
+    refilling = Refilling(refill, max(n_clusters, len(centers)), max_iter, farthest)
     while True:
         found = one_pass(centers)
         n_iter += 1
@@ -446,112 +433,6 @@ def lloyd_passes(
         if refilled is None and (n_iter >= max_iter or ((moved - centers) ** 2).sum() <= limit):
             return _ordered(centers, found, n_iter)
         centers = moved if refilled is None else refilled
-
-
-class _Refilling:
-    """Moves empty clusters to far rows, as long as that lowers the inertia; a part of one run of Lloyd's iteration.
-
-    Parameters
-    ----------
-    wanted : bool
-        Whether to move any.
-    n_clusters : int
-        Clusters wanted.
-    max_iter : int
-        After as many passes, and one more a cluster, none is moved any more.
-    farthest : callable
-        Centres, number of rows -> the farthest rows that differ, (m, q) and m at most this number.
-    """
-
-    def __init__(
-        self,
-        wanted: bool,
-        n_clusters: int,
-        max_iter: int,
-        farthest: Callable[[NDArray[np.float64], int], NDArray[np.floating]],
-    ) -> None:
-        self.n_clusters, self.farthest = n_clusters, farthest
-        self.most_iter = max_iter + n_clusters
-        self.inertia = np.inf if wanted else -np.inf
-
-    def __call__(self, moved: NDArray[np.float64], found: dict[str, Any], n_iter: int) -> NDArray[np.float64] | None:
-        """The moved centres (k', q) with empty clusters at far rows; None where none can be moved."""
-        with_rows = found["masses"] > 0
-        n_empty = self.n_clusters - int(with_rows.sum())
-        if n_empty == 0 or not with_rows.any() or found["inertia"] >= self.inertia or n_iter >= self.most_iter:
-            return None
-        rows = self.farthest(moved[with_rows], n_empty)
-        if len(rows) == 0:
-            self.inertia = -np.inf  # every row is at a centre
-            return None
-        self.inertia = found["inertia"]
-        return np.concatenate([moved[with_rows], rows.astype(np.float64)])
-
-
-def farthest_rows(scores: NDArray[np.float64], rows: NDArray[Any], n_wanted: int) -> dict[str, Any]:
-    """Those of some rows (n, ...) that have the largest scores above 0, the first of equal ones; equal rows count once.
-
-    Joining what blocks have found, in their order, and choosing again gives what all rows together give.
-    """
-    able = np.flatnonzero(scores > 0)
-    order = able[np.argsort(-scores[able], kind="stable")]
-    chosen = order[distinct_rows(rows[order])[:n_wanted]] if len(order) else order
-    # In the order of the rows, so that equal scores of several blocks stay in it.
-    chosen = np.sort(chosen)
-    return {"scores": scores[chosen], "rows": rows[chosen]}
-
-
-def merge_farthest(parts: list[dict[str, Any]], n_wanted: int) -> dict[str, Any]:
-    """The farthest of the rows that parts of the rows have found, in their order."""
-    scores, rows = (np.concatenate([part[key] for part in parts]) for key in ("scores", "rows"))
-    return farthest_rows(scores, rows, n_wanted)
-
-
-def join_farthest(parts: list[dict[str, Any]], n_wanted: int) -> NDArray[Any]:
-    """The farthest of the rows that blocks have found, from the farthest on."""
-    best = merge_farthest(parts, n_wanted)
-    return np.asarray(best["rows"][np.argsort(-best["scores"], kind="stable")])
-
-
-def farthest_points(
-    points: NDArray[np.floating], weights: NDArray[np.float64], centers: NDArray[np.float64], n_wanted: int
-) -> dict[str, Any]:
-    """Rows (n', q) with the largest weight * sqdist to the nearest centre, see `farthest_rows`; none that is at one."""
-    labels = assign_rows(points, centers)
-    scores = weighted_sqdist(points, weights, labels, centers)
-    unit = LEAST_UNITS * np.finfo(points.dtype).eps
-    apart = np.abs(points - centers[labels]).max(axis=1, initial=0)
-    scores[apart <= unit * np.abs(points).max(axis=1, initial=0)] = 0.0
-    return farthest_rows(scores, points, n_wanted)
-
-
-def _farthest_in_memory(
-    points: NDArray[np.floating], weights: NDArray[np.float64], centers: NDArray[np.float64], n_wanted: int
-) -> NDArray[np.floating]:
-    return join_farthest([farthest_points(points, weights, centers, n_wanted)], n_wanted)
-
-
-def _farthest_over_blocks(
-    held: da.Array, points: Points, weights: da.Array | None, centers: NDArray[np.float64], n_wanted: int
-) -> NDArray[np.floating]:
-    task = partial(_farthest_block, points=points, centers=centers, n_wanted=n_wanted)
-    return join_farthest(compute(map_to_objects(task, held, name="dc-farthest", weights=weights))[0], n_wanted)
-
-
-def _farthest_block(
-    block: NDArray[Any],
-    number: int,
-    points: Points,
-    centers: NDArray[np.float64],
-    n_wanted: int,
-    weights: NDArray[np.float64] | None = None,
-) -> dict[str, Any]:
-    parts = []
-    for tile in tiles(len(block)):
-        values, rows = points(block[tile])
-        weighted = NO_WEIGHTS if weights is None else weights_of(weights[tile], rows)
-        parts.append(farthest_points(values, weighted, centers, n_wanted))
-    return merge_farthest(parts, n_wanted)
 
 
 def lloyd_block(
@@ -568,9 +449,3 @@ def lloyd_block(
         weighted = NO_WEIGHTS if weights is None else weights_of(weights[tile], rows)
         _add_rows(found, values, labels, rows, tile.stop - tile.start, weighted, centers)
     return found
-
-
-def weights_of(weights: NDArray[np.float64], rows: NDArray[np.intp] | None) -> NDArray[np.float64]:
-    """Weights of a block's points, from those of its rows (n,) or (n, 1)."""
-    column = weights[:, 0] if weights.ndim == 2 else weights
-    return np.ascontiguousarray(column if rows is None else column[rows], np.float64)

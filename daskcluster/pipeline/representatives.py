@@ -16,7 +16,8 @@ from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_option
-from .lloyd import distinct_rows, lloyd_in_memory, lloyd_over_blocks
+from .farthest import distinct_rows
+from .lloyd import lloyd_in_memory, lloyd_over_blocks
 from .rows import PreparedRows
 from .scan import RowScan
 
