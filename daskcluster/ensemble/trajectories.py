@@ -126,7 +126,8 @@ class Trajectories(Stage):
         placed = points[lengths[:, 0] > 0]
         starts = (center_starts(placed, self.n_clusters, stream(seed, "trajectories", i)) for i in range(self.n_init))
         best, _ = best_of_starts(placed, starts, max_iter=self.max_iter)
-        labels = assign_rows(points, best.centers)
+        with one_blas_thread():
+            labels = assign_rows(points, best.centers)
         _, first, names = np.unique(labels, return_index=True, return_inverse=True)
         return np.argsort(np.argsort(first)).astype(np.int32)[names]
 

@@ -251,6 +251,7 @@ class RepresentativeIndex:
         return indices, distances
 
 
+@one_blas_thread()
 def index_representatives(
     representatives: NDArray[np.float64],
     form: RowForm,
@@ -288,6 +289,7 @@ def index_representatives(
     return _approximate_index(form, points, computing, max(neighborhood, n_neighbors), *_rep_clusters(points, seed))
 
 
+@one_blas_thread()
 def choose_neighborhood(
     representatives: NDArray[np.float64],
     form: RowForm,
