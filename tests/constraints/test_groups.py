@@ -10,6 +10,7 @@ import zarr
 from sklearn.datasets import make_blobs
 
 import daskcluster as dc
+from tests.slow import slowly
 
 X, TRUTH = make_blobs(300, centers=[[0, 0], [3, 0], [0, 3]], cluster_std=1.0, random_state=0)
 #: Forty groups of three rows, one of each cluster; the other rows have none, or one of their own.
@@ -25,7 +26,7 @@ MAKE = {
 }
 
 #: One method by default, the others where there is time.
-FAST = ["FastCSC", *(pytest.param(name, marks=pytest.mark.slow) for name in ("CSPML", "FastCSPML"))]
+FAST = ["FastCSC", *slowly("CSPML", "FastCSPML")]
 
 
 def pairs_of(groups: np.ndarray, weight: np.ndarray | None = None) -> dc.Constraints:
@@ -108,7 +109,7 @@ def test_missing_rows_leave_their_groups(name, small_blocks):
     np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("sample_rate", [pytest.param(1.0, marks=pytest.mark.slow), 0.7])
+@pytest.mark.parametrize("sample_rate", [*slowly(1.0), 0.7])
 def test_groups_guide_an_ensemble(sample_rate):
     known = dc.Constraints.from_groups(GROUPS)
     base = dc.FastCSC(n_representatives=80)

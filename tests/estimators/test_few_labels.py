@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits, make_blobs
 import daskcluster as dc
 from daskcluster.constraints.cut import n_directions
 from daskcluster.constraints.embed import UNLINKED
+from tests.slow import slowly
 
 nmi = dc.metrics.normalized_mutual_info
 ari = dc.metrics.adjusted_rand_index
@@ -36,7 +37,7 @@ def digits(seed: int) -> tuple[np.ndarray, np.ndarray]:
 # -- FastCSC ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rows", [overlapping, pytest.param(digits, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rows", [overlapping, *slowly(digits)])
 def test_few_labels_do_no_harm(rows):
     plain, guided = [], []
     for seed in range(3):

@@ -148,3 +148,24 @@ def test_right_vertices_that_are_left_out_of_the_cut_have_no_mass():
     assert len(places) == len(masses) == 9
     assert masses.sum() == pytest.approx(50)
     assert np.linalg.norm(places, axis=1) == pytest.approx(np.ones(9), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_have_the_centre_of_which_all_their_vertices_are_sure(seed):
+    """Whatever the weights, with centres and vectors of very different lengths."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(200, 3)) * rng.uniform(0.1, 3, (200, 1))
+    centers = rng.normal(size=(6, 3)) * rng.uniform(0.1, 2, (6, 1))
+    half = 0.5 * (centers**2).sum(axis=1)
+    sure = lift.sure_centers(vectors @ centers.T, half, np.linalg.norm(vectors, axis=1))
+    checked = 0
+    for center in range(6):
+        own = vectors[sure == center]
+        if len(own):
+            shares = rng.dirichlet(np.ones(3), size=300)
+            rows = np.einsum("ij,ijk->ik", shares, own[rng.integers(len(own), size=(300, 3))])
+            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+            nearest = ((rows[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+            assert (nearest == center).all()
+            checked += 1
+    assert checked >= 2
