@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ...ensemble.agreement import Rule
-from ...ensemble.distinct import FindDistinct, LikelyLabels, cluster_likeness
+from ...ensemble.distinct import FindDistinct
 from ...ensemble.incidence import Coded
 from ...ensemble.linkage import ConnectedTriples, Likeness, Linkage
 from ...ensemble.overlaps import LocalWeights
 from ...runtime.stages import Run, Stage
 from ...typing import ArrayInput, PathInput, Seed
 from ...validation import check_option
-from .base import Consensus
+from .distinct import DistinctConsensus
 
 __all__ = ["EAC"]
 
@@ -22,7 +21,7 @@ __all__ = ["EAC"]
 WEIGHTS = ("none", "local", "wct")
 
 
-class EAC(Consensus):
+class EAC(DistinctConsensus):
     """Consensus by evidence accumulation: linkage of rows by the share of the base clusterings in which they agree.
 
     Rows with equal labels are one point that has their weight, so the result is that of all rows, at the price of the
@@ -101,8 +100,6 @@ class EAC(Consensus):
     4
     """
 
-    _fitted_names = (*Consensus._book_names, "n_distinct_", "_distinct", "_distinct_labels", "_likeness")
-
     def __init__(
         self,
         n_clusters: int = 8,
@@ -153,14 +150,7 @@ class EAC(Consensus):
             found if found is not None and self.weights == "local" else np.ones(coded.book.n_base_clusters),
             found if found is not None and self.weights == "wct" else np.empty(0),
         )
-        self._distinct, self.n_distinct_ = distinct.codes, len(distinct.counts)
-        self._distinct_labels = run(joining, distinct, likeness)
-        self._likeness = cluster_likeness(distinct, self._distinct_labels, coded.book, likeness.of_shares)
-        self.n_clusters_ = self._likeness.shape[1]
-
-    def _rule(self) -> Rule:
-        labels = LikelyLabels(self._distinct, self._distinct_labels, self._offsets, self._likeness)
-        return Rule(labels, labels.means, self._likeness.shape[1])
+        self._keep(coded, distinct, run(joining, distinct, likeness), likeness.of_shares)
 
     def transform(self, X: ArrayInput) -> Any:
         """Similarities to the clusters.

@@ -6,19 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from ...ensemble.agreement import Rule
-from ...ensemble.distinct import FindDistinct, LikelyLabels, cluster_likeness
+from ...ensemble.distinct import FindDistinct
 from ...ensemble.incidence import Coded
 from ...ensemble.linkage import Likeness
 from ...ensemble.trajectories import Trajectories
 from ...runtime.stages import Run
 from ...typing import ArrayInput, PathInput, Seed
-from .base import Consensus
+from .distinct import DistinctConsensus
 
 __all__ = ["PTGP"]
 
 
-class PTGP(Consensus):
+class PTGP(DistinctConsensus):
     """Consensus by probability trajectories: random walks over the distinct rows of labels, and a bipartite cut.
 
     Each distinct row of labels keeps its links to the rows that agree with it in the most base clusterings. Two are
@@ -91,8 +90,6 @@ class PTGP(Consensus):
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     """
 
-    _fitted_names = (*Consensus._book_names, "n_distinct_", "_distinct", "_distinct_labels", "_likeness")
-
     def __init__(
         self,
         n_clusters: int = 8,
@@ -124,15 +121,8 @@ class PTGP(Consensus):
     def _solve(self, run: Run, coded: Coded) -> None:
         finding, walking = self._solving()
         distinct = run(finding, coded)
-        self._distinct, self.n_distinct_ = distinct.codes, len(distinct.counts)
         alike = Likeness(coded.book, np.ones(coded.book.n_base_clusters), np.empty(0))
-        self._distinct_labels = run(walking, distinct, alike)
-        self._likeness = cluster_likeness(distinct, self._distinct_labels, coded.book)
-        self.n_clusters_ = self._likeness.shape[1]
-
-    def _rule(self) -> Rule:
-        labels = LikelyLabels(self._distinct, self._distinct_labels, self._offsets, self._likeness)
-        return Rule(labels, labels.means, self._likeness.shape[1])
+        self._keep(coded, distinct, run(walking, distinct, alike))
 
     def transform(self, X: ArrayInput) -> Any:
         """Agreement with the clusters.
