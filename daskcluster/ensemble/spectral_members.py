@@ -38,9 +38,6 @@ __all__ = ["ScanPool", "SpectralMembers", "center_rows"]
 POOL_BYTES = 256 * 2**20
 #: A block's part of a small graph, packed, for each representative: it shares rows with some dozens of others.
 SMALL_GRAPH_BYTES = 2**11
-#: Lloyd passes on the candidates of a base clustering: half of what U-SPEC makes, for most of its time goes there when
-#: there are many features, and more passes add nothing to the consensus.
-CANDIDATE_ITER = 5
 #: Sampled rows on which a base clustering places its centres, and so many for each of its clusters at least; those of
 #: them among which its centres start.
 CENTER_ROWS = 2**13
@@ -168,12 +165,12 @@ class SpectralMembers(MakeMembers):
     in the ensembles of one anchor graph (FSEC, Information Fusion 113, 2025, 102587), with several as in LSEC (2023).
 
     Departures from m runs of U-SPEC: candidates are drawn from a common pool of p' random rows a graph, fewer where
-    these would take more than `POOL_BYTES`; there are `CANDIDATE_ITER` passes over the candidates; and the centres of
-    the discretisation come from one greedy k-means++ start on a sample and are not moved by passes over all rows. (The
-    start is greedy since one without trials leaves base clusters that span two clusters.) A base clustering is one
-    opinion among m, and need not be the best one. A graph in more unlinked parts than the clusters of the *consensus*
-    has its nearest parts joined, so that base clusters do not mix far parts; and a base clustering uses the
-    eigenvectors that tell unlinked parts apart even where it has fewer clusters.
+    these would take more than `POOL_BYTES`; and the centres of the discretisation come from one greedy k-means++ start
+    on a sample and are not moved by passes over all rows. (The start is greedy since one without trials leaves base
+    clusters that span two clusters.) A base clustering is one opinion among m, and need not be the best one. A graph
+    in more unlinked parts than the clusters of the *consensus* has its nearest parts joined, so that base clusters do
+    not mix far parts; and a base clustering uses the eigenvectors that tell unlinked parts apart even where it has
+    fewer clusters.
 
     Groups of graphs (`group_size`) share one read of the rows and hold 8 K bytes a row each until their labels are
     made; the edges of an earlier group are gone by then. The eigenproblems and the placing of centres of a group run as
@@ -395,7 +392,7 @@ class SpectralMembers(MakeMembers):
 
 
 def _begin(n_clusters: int, seed: int, rows: Any, found: RowScan, represent: Represent, link: Link) -> dict[str, Any]:
-    representatives = represent.choose(rows, found, seed, CANDIDATE_ITER)
+    representatives = represent.choose(rows, found, seed)
     drawn = draw_ranks(stream(seed, "center rows"), len(found.sample), center_rows(n_clusters))
     sample = found.sample[drawn]
     index, neighborhood = link.search(representatives, found, sample, seed)

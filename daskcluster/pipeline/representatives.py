@@ -69,7 +69,7 @@ class Represent(Stage):
         )
         return np.asarray(made["representatives"])
 
-    def choose(self, rows: Rows, found: RowScan, seed: int, candidate_iter: int = CANDIDATE_ITER) -> Any:
+    def choose(self, rows: Rows, found: RowScan, seed: int) -> Any:
         """`choose_representatives` with these parameters."""
         return choose_representatives(
             rows,
@@ -78,7 +78,6 @@ class Represent(Stage):
             n_candidates=self.n_candidates,
             selection=self.selection,
             max_iter=self.max_iter,
-            candidate_iter=candidate_iter,
             seed=seed,
         )
 
@@ -100,11 +99,10 @@ class Represent(Stage):
 
 
 class Candidates(NamedTuple):
-    """Prepared candidates (p', d), those of them that differ, and the Lloyd passes to make on them."""
+    """Prepared candidates (p', d), and those of them that differ."""
 
     rows: NDArray[np.floating]
     distinct: NDArray[np.floating]
-    n_iter: int
 
 
 def choose_representatives(
@@ -115,7 +113,6 @@ def choose_representatives(
     n_candidates: int,
     selection: str = "hybrid",
     max_iter: int = 100,
-    candidate_iter: int = CANDIDATE_ITER,
     seed: int = 0,
 ) -> NDArray[np.float64]:
     """Choose p representatives; uspec_usenc_2019 section 3.1.1, eq. (1).
@@ -134,8 +131,6 @@ def choose_representatives(
         costs up to `max_iter` passes over the data.
     max_iter : int
         Passes of ``selection="kmeans"``.
-    candidate_iter : int
-        Passes over the candidates.
     seed : int
         Root seed.
 
@@ -146,7 +141,7 @@ def choose_representatives(
 
     Notes
     -----
-    k-means on the candidates starts at random distinct candidates and makes `candidate_iter` passes. For
+    k-means on the candidates starts at random distinct candidates and makes `CANDIDATE_ITER` passes. For
     ``unit_length`` rows the centres are brought to unit length after each pass, as in the authors' program.
     A representative that loses all its candidates stays where it is. Eager: two to three times 8 p' d bytes, and p' p d
     multiplications in each of the first passes, by as many tasks as there are `SPREAD_ROWS` candidates where that is
@@ -161,7 +156,7 @@ def choose_representatives(
     if len(distinct) <= n_representatives:
         chosen = distinct.astype(np.float64)
     else:
-        found = Candidates(candidates, distinct, candidate_iter)
+        found = Candidates(candidates, distinct)
         chosen = SELECTIONS[selection](rows, scan, found, n_representatives, max_iter, rng)
     if not scan.form.unit_length:
         return scan.form.restore(chosen)
@@ -180,10 +175,10 @@ def _select_hybrid(
     rows: Rows, scan: RowScan, candidates: Candidates, n_representatives: int, max_iter: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     starts = _select_random(rows, scan, candidates, n_representatives, max_iter, rng)
-    unit, n_iter = scan.form.unit_length, candidates.n_iter
+    unit = scan.form.unit_length
     # Ensembles choose for several graphs beside each other, in tasks that get no rows.
     found, _ = lloyd_in_memory(
-        candidates.rows, starts, max_iter=n_iter, unit_length=unit, refill=False, spread=rows is not None
+        candidates.rows, starts, max_iter=CANDIDATE_ITER, unit_length=unit, refill=False, spread=rows is not None
     )
     return found.centers
 
