@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from ..io.inputs import Rows, check_rows
 from ..kernels.incidence import count_labels, encode_labels, label_edges, label_weights
 from ..pipeline.bipartite import BipartiteGraph, EdgesOf
-from ..runtime.execution import FAN_IN, compute, map_rows, map_to_objects, reduce_blocks
+from ..runtime.execution import FAN_IN, map_rows
 from ..runtime.forecast import Cost, Sizes
+from ..runtime.passes import mapped, reduced
 from ..runtime.seeding import draw_ranks
 from ..runtime.stages import Run, Stage
 
@@ -224,9 +225,7 @@ def scan_labels(rows: Rows, *, fingerprint: bool = False) -> LabelScan:
         If a label is no whole number >= -1 (its row and column are named), or if a base clustering has more than
         `MOST_CLUSTERS` clusters.
     """
-    (found,) = compute(
-        reduce_blocks(partial(_scan_block, fingerprint=fingerprint), _join_scans, rows.blocks, name="dc-count")
-    )
+    found = reduced(partial(_scan_block, fingerprint=fingerprint), _join_scans, rows.blocks, name="dc-count")
     if found["bad"] is not None:
         raise _bad_label(*found["bad"])
     lengths = [len(values) for values in found["values"]]
@@ -478,8 +477,8 @@ def draw_labelled(codes: da.Array, labelled: NDArray[np.int64], size: int, rng: 
     """
     ranks = draw_ranks(rng, int(labelled.sum()), size)
     borders = np.concatenate([[0], np.cumsum(labelled)])
-    taken = map_to_objects(_take_labelled, codes, name="dc-sample", ranks=ranks, borders=borders)
-    return np.concatenate([part["rows"] for part in compute(taken)[0]])
+    taken = mapped(_take_labelled, codes, name="dc-sample", ranks=ranks, borders=borders)
+    return np.concatenate([part["rows"] for part in taken])
 
 
 def _take_labelled(

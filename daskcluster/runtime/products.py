@@ -6,7 +6,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -129,7 +130,28 @@ class Products:
         if self._store is None:
             return make()
         kept = self._store.small(name)
-        return self._store.keep_small(name, make()) if kept is None else kept
+        return self._store.keep_small(name, make) if kept is None else kept
+
+    @contextmanager
+    def making(self, name: str) -> Iterator[None]:
+        """Keep in the named store what the passes inside find, until they have ended well; see `parts.py`.
+
+        For products that are made together; `small` does so by itself.
+        """
+        with nullcontext() if self._store is None else self._store.making(name):
+            yield
+
+    @contextmanager
+    def scanning(self, identity: str | None) -> Iterator[None]:
+        """Keep in the named store what the first passes over an input find, where something tells it without reading.
+
+        Before `open`, whose fingerprint they make.
+        """
+        if self._store is None:
+            yield
+            return
+        with self._store.scanning(identity, self.key, {"stages": self.stages}):
+            yield
 
     def path(self, name: str) -> Path:
         """Where a product of the named store is, or is to be."""
@@ -138,8 +160,16 @@ class Products:
         return self._store.folder / name
 
     def discard(self, name: str) -> None:
-        """Remove a product of the named store, if it has it."""
-        remove(self.path(name))
+        """Remove a product of the named store, if it has it or a part of it."""
+        if self._store is not None:
+            self._store.discard(name)
+
+    def scaffolding(self, name: str, array: da.Array, summarize: Callable[..., dict[str, Any]] | None) -> RowProduct:
+        """Rows that later products are made from, and nothing else: `discard` them when those are kept.
+
+        Without a named store they go with the array over them. Their name begins with a dot.
+        """
+        return (Products(None, name, {}, 0) if self._store is None else self).rows(name, array, summarize)
 
     def kept(self, name: str, read: Callable[[Path], Product]) -> Product | None:
         """What `read` makes of a product's path, if the named store has one that is not damaged."""
@@ -184,7 +214,7 @@ class Products:
         if fits and active_client() is None and runs_in_process():
             # One array that the tasks fill: with persisted blocks dask would run a second task a block and pass.
             held = Held(np.empty(array.shape, array.dtype), None)
-            return as_dask(held, array), fill(held, array, name, summarize)[0]
+            return as_dask(held, array), fill(held, array, name, summarize)
         if fits or active_client() is not None:
             array = check_blocks(f"the product {name!r}", array)
             if summarize is None:
@@ -207,7 +237,7 @@ def _write_scratch(
     path = owner.path / name
     try:
         stored = create_rows(zarr.open_group(path, mode="w"), array)
-        summaries, _ = fill(Held(stored, None), array, name, summarize)
+        summaries = fill(Held(stored, None), array, name, summarize)
     except OSError as error:
         remove(path)
         full = disk_full(
