@@ -147,14 +147,15 @@ class FittedMembers(MakeMembers):
         clusterer = _prepared(self.base, number, seed)
         taken = None if self.sample_rate >= 1 else RowSample(self.sample_rate, seed, run.rows)
         # Whoever fits an ensemble hears once of what its base clusterers say m times.
-        with collected_warnings() as said:
-            labels = _fit_one(run.rows, clusterer, taken, self.lazy, self.predict_unsampled, guide(taken))
+        with run.products.inner(member_name(i)):
+            with collected_warnings() as said:
+                labels = _fit_one(run.rows, clusterer, taken, self.lazy, self.predict_unsampled, guide(taken))
+            if keeps and run.products.named:
+                run.products.discard(member_name(i))  # of a run that was stopped before the labels, or damaged
+                write_model(clusterer, run.products.path(member_name(i)))
+            held, _ = run.products.rows(f"{member_name(i)}-labels", labels)
         # The number of clusters was drawn, nobody asked for it.
         warned = [warning for warning in said if not issubclass(warning.category, FewerClustersWarning)]
-        if keeps and run.products.named:
-            run.products.discard(member_name(i))  # of a run that was stopped before the labels, or damaged
-            write_model(clusterer, run.products.path(member_name(i)))
-        held, _ = run.products.rows(f"{member_name(i)}-labels", labels)
         return Member(clusterer if hasattr(clusterer, "predict") else None, warned), held
 
     def cost(self, sizes: Sizes) -> Cost:

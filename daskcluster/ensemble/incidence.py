@@ -17,6 +17,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from ..io.identity import identity_of
 from ..io.inputs import Rows, check_rows
 from ..kernels.incidence import count_labels, encode_labels, label_edges, label_weights
 from ..pipeline.bipartite import BipartiteGraph, EdgesOf
@@ -110,6 +111,15 @@ class LabelScan:
         """Rows with at least one label."""
         return int(self.labelled.sum())
 
+    def as_product(self) -> dict[str, Any]:
+        """As a product of small arrays, without the fingerprint."""
+        return {**vars(self.book), "labelled": self.labelled}
+
+    @classmethod
+    def of_product(cls, made: dict[str, Any]) -> LabelScan:
+        """From such a product."""
+        return cls(LabelBook(made["values"], made["offsets"], made["sizes"]), made["labelled"], "")
+
 
 @dataclass(frozen=True)
 class Coded:
@@ -164,7 +174,7 @@ class BaseClusters(Stage):
 
     def __call__(self, run: Run, rows: Rows, nothing: str = "X has no row with a label: every label is -1") -> Coded:
         """Code the labels of `rows`; `nothing` is the error when there are none."""
-        found = scan_labels(rows, fingerprint=self.opens and run.products.named)
+        found = self._scan(run, rows)
         if found.n_labelled == 0:
             raise ValueError(nothing)
         if self.opens:
@@ -179,6 +189,13 @@ class BaseClusters(Stage):
         codes, _ = run.products.rows("codes", code_labels(rows, found.book))
         return Coded(codes, found.book, found.labelled)
 
+    def _scan(self, run: Run, rows: Rows) -> LabelScan:
+        if self.opens:
+            with run.products.scanning(identity_of(rows.source)):
+                return scan_labels(rows, fingerprint=run.products.hashes)
+        made = run.products.small("base-clusters", lambda: scan_labels(rows).as_product())
+        return LabelScan.of_product(made)
+
     def cost(self, sizes: Sizes) -> Cost:
         """Two passes over the labels; the codes stay."""
         codes = sizes.n_samples * sizes.held_bytes
@@ -190,8 +207,8 @@ class BaseClusters(Stage):
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The codes."""
-        return ("codes",)
+        """The codes, and which base clusters there are where the labels are no input."""
+        return ("codes",) if self.opens else ("base-clusters", "codes")
 
 
 #: Base clusters of an ensemble that a forecast assumes for each base clustering; they are known after a pass.

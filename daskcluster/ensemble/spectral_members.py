@@ -282,7 +282,7 @@ class SpectralMembers(MakeMembers):
                 begun.update(zip((graph.number for graph in soon), found_out, strict=True))
             beginnings = [begun.pop(graph.number) for graph in group]
             edges = f".edges-{group[0].number:03d}"
-            with run.products.making(edges):
+            with run.products.making(f"group-{group[0].number:03d}"):
                 for graph, (arrays, lazy) in zip(group, self._group(run, edges, beginnings, group), strict=True):
                     # Bound now: `small` may call it at once or not at all.
                     small = run.products.small(graph.name, partial(dict, arrays))

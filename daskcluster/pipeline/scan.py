@@ -10,6 +10,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from ..io.identity import identity_of
 from ..io.inputs import Rows
 from ..kernels.rows import compute_dtype, finite_rows, scan_rows
 from ..runtime.forecast import Cost, Sizes
@@ -81,9 +82,10 @@ class Scan(Stage):
         """Rows to draw, each of so many bytes."""
         return self.n_sampled
 
-    def __call__(self, run: Run, weights: da.Array | None = None) -> RowScan:
-        """Scan the rows."""
-        found = self._scan(run, weights)
+    def __call__(self, run: Run, weights: da.Array | None = None, given: Any = None) -> RowScan:
+        """Scan the rows; `given` are the weights as the user gave them."""
+        with run.products.scanning(identity_of(run.rows.source, given if given is not None else weights)):
+            found = self._scan(run, weights)
         run.products.open(found.fingerprint)
         return found
 
@@ -94,7 +96,7 @@ class Scan(Stage):
             stream(run.seed, "sample"),
             weights=weights,
             unit_length=self.metric == "cosine",
-            fingerprint=run.products.named,
+            fingerprint=run.products.hashes,
         )
         if self.n_clusters > found.n_valid:
             raise ValueError(

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,14 @@ from .execution import active_client, compute, map_to_objects, persist, runs_in_
 from .held import Held, as_dask, create_rows, fill
 from .scratch import ScratchFolder
 from .seeding import root_seed
-from .store import NamedStore, Product, RowProduct
+from .store import INNER, NamedStore, Product, RowProduct
 
 __all__ = ["Products", "budget_bytes"]
 
 FORMAT = 1
+
+#: The folder that the next fit takes as its named store, see `Products.inner`.
+_inner: ContextVar[list[Path]] = ContextVar("daskcluster_inner_store", default=[])  # noqa: B039  # never filled
 
 
 def budget_bytes() -> int:
@@ -90,7 +94,11 @@ class Products:
                 {"storage": os.fspath(storage)}, {name: place_of(given) for name, given in (inputs or {}).items()}
             )
             check_outside(local_path(storage), os.fspath(storage))
-        self._store = None if storage is None else NamedStore(storage)
+        waiting = _inner.get()
+        if storage is None and waiting:
+            self._store: NamedStore | None = NamedStore(waiting.pop(), inner=True)
+        else:
+            self._store = None if storage is None else NamedStore(storage)
         self._scratch: ScratchFolder | None = None
         stored = None if self._store is None else self._store.stored
         self.seed = root_seed(random_state) if stored is None or random_state is not None else int(stored["seed"])
@@ -105,6 +113,25 @@ class Products:
     def named(self) -> bool:
         """Whether the products go to a named store."""
         return self._store is not None
+
+    @property
+    def hashes(self) -> bool:
+        """Whether the input is to be hashed, for `open`; that of a fit inside another one is known to be the same."""
+        return self._store is not None and not self._store.inner
+
+    @contextmanager
+    def inner(self, name: str) -> Iterator[None]:
+        """Let the first fit inside, which names no storage, use a named store inside this one while that lasts."""
+        if self._store is None:
+            yield
+            return
+        folder = self._store.folder / f".{name}{INNER}"
+        token = _inner.set([folder])
+        try:
+            yield
+        finally:
+            _inner.reset(token)
+        remove(folder)
 
     def open(self, fingerprint: str) -> None:
         """Bind the named store to the input's fingerprint, and hold it for this fit.

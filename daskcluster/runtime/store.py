@@ -43,7 +43,7 @@ __all__ = ["NamedStore", "describe_product", "read_key"]
 _KEY_NAMES = {"format", "method", "parameters", "seed", "input", "stages"}
 
 #: Ends of the names of what grows; the scan's begins so.
-GROWING, PARTS, SCAN = ".growing", ".parts", ".scan-"
+GROWING, PARTS, SCAN, INNER = ".growing", ".parts", ".scan-", ".inner"
 
 #: Held rows, and a small dict a block.
 RowProduct = tuple[da.Array, list[dict[str, Any]]]
@@ -58,6 +58,8 @@ class NamedStore:
     ----------
     storage : path
         Nothing is made there before `open`.
+    inner : bool
+        Whether it lies inside another one, which belongs to the same input: what its passes found is always believed.
 
     Raises
     ------
@@ -67,8 +69,9 @@ class NamedStore:
         If its key is damaged.
     """
 
-    def __init__(self, storage: PathInput) -> None:
+    def __init__(self, storage: PathInput, inner: bool = False) -> None:
         self.folder = local_path(storage)
+        self.inner = inner
         self._lock: FolderLock | None = None
         self._scan: Parts | None = None
         #: The key that was found, or None.
@@ -154,6 +157,8 @@ class NamedStore:
         key, more : dict
             As for `open`; they do not bind a store that has no input yet.
         """
+        if self.inner:
+            identity = "inner"
         if identity is None:
             yield
             return
