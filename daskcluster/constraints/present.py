@@ -64,7 +64,8 @@ def present_constraints(
         any_left = any(count["labelled"] for count in counts)
         left = replace(known, codes=codes, n_classes=known.n_classes if any_left else 0)
     elif some_missing:
-        rows = valid_rows(blocks, present, found)
+        with products.making("linked-rows", stays=True):
+            rows = valid_rows(blocks, present, found)
         left = replace(known, must_link=known.must_link.among(rows), cannot_link=known.cannot_link.among(rows))
     else:
         return known

@@ -108,7 +108,8 @@ class FittedMembers(MakeMembers):
             RowSample, or None for all rows -> what else the clusterer's fit gets.
         """
         seeds = member_seeds(run.seed, self.n_base_clusterings)
-        n_seen = rows_seen(run.rows, self.sample_rate, seeds, found.n_valid)
+        with run.products.making("seen-rows", stays=True):
+            n_seen = rows_seen(run.rows, self.sample_rate, seeds, found.n_valid)
         least = self.n_clusters if self._numbered else 1
         if n_seen < least:
             raise ValueError(

@@ -27,6 +27,7 @@ from .execution import active_client, compute, map_to_objects, persist, runs_in_
 from .held import Held, as_dask, create_rows, fill
 from .scratch import ScratchFolder
 from .seeding import root_seed
+from .standing import resumption
 from .store import INNER, NamedStore, Product, RowProduct
 
 __all__ = ["Products", "budget_bytes"]
@@ -104,6 +105,8 @@ class Products:
         self.seed = root_seed(random_state) if stored is None or random_state is not None else int(stored["seed"])
         #: The stages of the fit, and what each keeps: noted beside the key, no part of it.
         self.stages: list[dict[str, Any]] = []
+        #: What is there of an earlier run, in words; empty where nothing is.
+        self.resumes = "" if stored is None or self._store is None else resumption(self._store.folder)
         self.key = {"format": FORMAT, "method": method, "parameters": _as_json(parameters), "seed": self.seed}
         if self._store is not None:
             self._store.check_free()
@@ -160,12 +163,13 @@ class Products:
         return self._store.keep_small(name, make) if kept is None else kept
 
     @contextmanager
-    def making(self, name: str) -> Iterator[None]:
+    def making(self, name: str, *, stays: bool = False) -> Iterator[None]:
         """Keep in the named store what the passes inside find, until they have ended well; see `parts.py`.
 
-        For products that are made together; `small` does so by itself.
+        For products that are made together; `small` does so by itself. It `stays` where what is found is no product,
+        and is needed by each run.
         """
-        with nullcontext() if self._store is None else self._store.making(name):
+        with nullcontext() if self._store is None else self._store.making(name, stays=stays):
             yield
 
     @contextmanager

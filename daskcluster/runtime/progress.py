@@ -93,6 +93,13 @@ class Progress:
         elif self.verbose:
             _lines.__exit__()
 
+    def say(self, text: str) -> None:
+        """Tell something about the fit; of one inside another fit's stage at level DEBUG."""
+        inner = _current.get() is not None
+        logger.log(logging.DEBUG if inner else logging.INFO, text)
+        if self._bars is not None and not inner:
+            self._bars.console.print(text, highlight=False)
+
     def detail(self, text: str) -> None:
         """Show something beside the name of the running stage."""
         stage = _current.get()

@@ -37,7 +37,7 @@ from ..typing import PathInput
 from .held import Held, Summarize, as_dask, create_rows, damaged_blocks, fill_blocks, remove_half_written
 from .parts import Parts, recorded
 
-__all__ = ["NamedStore", "describe_product", "read_key"]
+__all__ = ["GROWING", "INNER", "PARTS", "SCAN", "NamedStore", "read_key"]
 
 #: Entries of a key.
 _KEY_NAMES = {"format", "method", "parameters", "seed", "input", "stages"}
@@ -239,12 +239,18 @@ class NamedStore:
         return self.folder / f".{name}{PARTS}"
 
     @contextmanager
-    def making(self, name: str) -> Iterator[None]:
-        """Keep what the passes inside find until they have ended well: by then, what they are for is kept."""
+    def making(self, name: str, *, stays: bool = False) -> Iterator[None]:
+        """Keep what the passes inside find until they have ended well: by then, what they are for is kept.
+
+        What `stays` serves each run as long as the store is there.
+        """
         parts = Parts(self.parts_file(name))
         with recorded(parts):
             yield
-        parts.clear()
+        if stays:
+            parts.save_long()
+        else:
+            parts.clear()
 
     def rows(self, name: str, like: da.Array) -> RowProduct | None:
         """A product with one entry a row, in the blocks of another array; every block is compared with its digest."""
@@ -350,21 +356,6 @@ def _read_rows(path: Path, like: da.Array, *, check: bool) -> RowProduct:
         if bad:
             raise Damage(f"{len(bad)} of its {like.numblocks[0]} row blocks are not what was stored, first {bad[0]}")
     return as_dask(held, like), summaries
-
-
-def describe_product(path: Path) -> dict[str, dict[str, Any]] | None:
-    """Shape, dtype and chunks of the arrays of a product by name, as JSON; None where its description is damaged."""
-    try:
-        with reading("its description"):
-            group = zarr.open_group(path, mode="r")
-            if not group.attrs.get("daskcluster"):  # a model has its own digest
-                check_digest(group.attrs.asdict(), "its description")
-            return {
-                name: {"shape": list(array.shape), "dtype": str(array.dtype), "chunks": list(array.chunks)}
-                for name, array in sorted(group.arrays())
-            }
-    except Damage:
-        return None
 
 
 # -- the key -----------------------------------------------------------------------------------------------------------
