@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -151,10 +152,8 @@ def _checksum(text: bytes, arrays: bytes) -> bytes:
 
 def _lengths(head: bytes) -> tuple[int, int] | None:
     """Lengths of a record from its head; None where it is torn."""
-    parts = head.split()
-    if len(head) < _HEAD or head[-1:] != b"\n" or len(parts) != 3 or not all(part.isdigit() for part in parts[1:]):
-        return None
-    return int(parts[1]), int(parts[2])
+    match = re.fullmatch(rb"[0-9a-f]{8} +(\d+) +(\d+)\n", head)
+    return (int(match[1]), int(match[2])) if match is not None and len(head) == _HEAD else None
 
 
 def _encoded(key: str, value: Any) -> tuple[bytes, tuple[int, int]]:

@@ -10,6 +10,7 @@ going on, the results of blocks, or sums of groups of them, are there.
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ import numpy as np
 from ..files.records import Records
 
 __all__ = ["PartialSums", "Parts", "Pass", "current_parts", "describe_parts", "recorded", "token_of", "unit_name"]
+
+logger = logging.getLogger("daskcluster")
 
 #: Work of so many seconds is written together: what is shorter costs no file, and no time.
 SAVED_SECONDS = 0.5
@@ -62,6 +65,7 @@ class Parts:
         self.path = path
         self._records = Records(path)
         self._n_passes = 0
+        self._able = True
         self._begun = time.monotonic()
         self._waiting: dict[str, Any] = {}
         self._superseded: set[str] = set()
@@ -102,8 +106,12 @@ class Parts:
         """Write what is not written yet."""
         waiting, superseded = self._waiting, self._superseded
         self._waiting, self._superseded = {}, set()
-        if waiting:
-            self._records.put(waiting, tuple(superseded))
+        if waiting and self._able:
+            try:
+                self._records.put(waiting, tuple(superseded))
+            except OSError as error:  # a full disk: the work goes on, and only a later run would miss them
+                self._able = False
+                logger.warning("%s cannot be written, so a later run does this work again: %s", self.path, error)
         self._saved = time.monotonic()
 
     def save_long(self) -> None:
@@ -213,16 +221,18 @@ def describe_parts(path: Path, fan_in: int) -> dict[str, int]:
     numbers = [int(key.split("/")[0]) for key in records if key.endswith("/pass")]
     if not numbers:
         return {}
-    passes = sum(key.endswith("/whole") for key in records)
     last = max(numbers)
+    passes = last  # those before the last one, and this one where it is whole
     if f"{last}/whole" in records:
-        return {"passes": passes}
+        return {"passes": passes + 1}
     done = np.zeros(int(records.get(f"{last}/pass")["blocks"]), bool)
     for key in records:
         number, _, unit = key.partition("/")
         if int(number) == last and unit != "pass":
             level, place = map(int, unit.split("-"))
             done[place * fan_in**level : (place + 1) * fan_in**level] = True
+    if done.all():
+        return {"passes": passes + 1}
     return {"passes": passes, "done": int(done.sum()), "blocks": len(done)}
 
 
