@@ -89,7 +89,8 @@ class Records:
         """Remove the file."""
         self._index.clear()
         self._end = self._dead = 0
-        remove(self.path)
+        if self.path.exists():  # where nothing may be written there is nothing to remove
+            remove(self.path)
 
     # -- bytes ---------------------------------------------------------------------------------------------------------
 

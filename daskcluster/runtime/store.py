@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -199,7 +199,9 @@ class NamedStore:
             return None
         try:
             product = read(path)
-            self.parts_file(name).unlink(missing_ok=True)  # of a run that was killed when it was just complete
+            if self.parts_file(name).exists():  # of a run that was killed when it was just complete
+                with suppress(OSError):
+                    self.parts_file(name).unlink(missing_ok=True)
             return product
         except Damage as damage:
             what = f"product {name!r} of storage {str(self.folder)!r} is damaged: {damage}"

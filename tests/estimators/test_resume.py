@@ -28,6 +28,7 @@ from dask.callbacks import Callback
 from dask.utils import key_split
 
 import daskcluster as dc
+from daskcluster.files.records import Records
 from tests.blocks import blocks_of
 from tests.counting import Interrupted, count_tasks
 from tests.estimators.cases import CASES, Case, every, of_ids, reference
@@ -132,11 +133,11 @@ def test_a_run_whose_stages_are_longer_than_its_walltime_ends(case, tmp_path):
 
 # -- SIGKILL ---------------------------------------------------------------------------------------------------------
 
-KILLED = of_ids("USPEC", "FastCSC", "SEC", "KMeans-weights", "USENC")
+KILLED = ["FastCSC", "SEC", "KMeans-weights", "USENC"]
 
 
 def main(folder: Path, ids: list[str]) -> None:
-    """Kill runs after 7, 14, 21 ... of their tasks, each in a child; write how many it took."""
+    """Kill runs after so many of their tasks, each in a child; write how many it took."""
     calls = {}
     import daskcluster.runtime.parts as parts
 
@@ -148,7 +149,7 @@ def main(folder: Path, ids: list[str]) -> None:
         for number in range(1, 100):
             child = os.fork()
             if child == 0:
-                with blocks_of(64), dask.config.set(scheduler="synchronous"), Stop(7, die):
+                with blocks_of(64), dask.config.set(scheduler="synchronous"), Stop(11, die):
                     model = case.fit(X, storage=own / "run")
                     np.save(own / "labels.npy", np.asarray(model.labels_))
                 os._exit(0)
@@ -160,7 +161,7 @@ def main(folder: Path, ids: list[str]) -> None:
     sys.stdout.write(json.dumps(calls))
 
 
-@pytest.mark.parametrize("ids", [["USPEC", "SEC"], *slowly([case.id for case in KILLED[1:2] + KILLED[3:]])], ids=str)
+@pytest.mark.parametrize("ids", [["USPEC"], *slowly(*([name] for name in KILLED))], ids=str)
 def test_killed_runs_end_with_the_same_labels(ids, tmp_path):
     if not hasattr(os, "fork"):
         pytest.skip("kills forked processes")
@@ -175,7 +176,7 @@ def test_killed_runs_end_with_the_same_labels(ids, tmp_path):
     assert done.returncode == 0, done.stderr
     calls = json.loads(done.stdout)
     for case in of_ids(*ids):
-        assert calls[case.id] >= 4
+        assert calls[case.id] >= 4, calls
         np.testing.assert_array_equal(np.load(tmp_path / case.id / "labels.npy"), reference(case).labels_)
         assert not [path.name for path in (tmp_path / case.id / "run").glob(".*") if ".scan-" not in path.name]
 
@@ -194,7 +195,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("broken")
     with blocks_of(64), pytest.MonkeyPatch.context() as patch:
         patch.setattr("daskcluster.runtime.parts.SAVED_SECONDS", 0.0)
-        stopped(USPEC, stored(USPEC, folder), folder / "run", 8)
+        stopped(USPEC, stored(USPEC, folder), folder / "run", 13)
     return folder
 
 
@@ -211,7 +212,8 @@ def copy(broken: Path, tmp_path: Path) -> Path:
 def made_again(X: Any, store: Path) -> Counter[str]:
     """Tasks of the next run, whose labels are right."""
     with count_tasks() as tasks, dask.config.set(scheduler="synchronous"):
-        assert_same_labels(USPEC.fit(X, storage=store), USPEC)
+        model = USPEC.fit(X, storage=store)
+    assert_same_labels(model, USPEC)
     return tasks
 
 
@@ -235,13 +237,14 @@ def test_lost_records_lose_the_blocks(broken, copy):
 
 @pytest.mark.parametrize("harm", ["changed", "cut off", "lost"])
 def test_a_damaged_block_is_made_again(harm, broken, copy):
-    block = next(path for path in (copy / GROWING / "rows" / "c" / "1").rglob("*") if path.is_file())
+    number = next(key for key in Records(copy / RECORDS) if key.isdigit())
+    block = next(path for path in (copy / GROWING / "rows" / "c" / number).rglob("*") if path.is_file())
     content = block.read_bytes()
     if harm == "lost":
         block.unlink()
     else:
         block.write_bytes(content[:-8] if harm == "cut off" else bytes([content[0] ^ 1]) + content[1:])
-    with pytest.warns(UserWarning, match="1 of 3 finished row blocks of the product 'nearest' .* first 1"):
+    with pytest.warns(UserWarning, match="1 of 3 finished row blocks of the product 'nearest' .*made again"):
         assert made_again(stored(USPEC, broken), copy)["dc-nearest"] == 3
 
 
@@ -253,7 +256,7 @@ def test_rows_of_another_form_are_thrown_away(broken, copy):
 
 
 def test_half_written_blocks_leave_nothing(broken, copy):
-    chunk = next(path for path in (copy / GROWING / "rows" / "c" / "1").rglob("*") if path.is_file())
+    chunk = next(path for path in (copy / GROWING / "rows" / "c").rglob("*") if path.is_file())
     chunk.with_name(f"{chunk.name}.growing-0123").write_bytes(b"half")
     made_again(stored(USPEC, broken), copy)
     assert not [path for path in (copy / "nearest").rglob("*growing*")]
@@ -275,18 +278,17 @@ def test_a_stopped_scan_goes_on(case, tmp_path):
         for number in (1, 2):
             with pytest.raises(Interrupted), Stop(number, interrupt):
                 case.fit(X, storage=tmp_path / "run")
-        assert_same_labels(case.fit(X, storage=tmp_path / "run"), case)
+        model = case.fit(X, storage=tmp_path / "run")
         case.fit(X, storage=tmp_path / "run")
-    scans = {name: number for name, number in tasks.items() if re.fullmatch("dc-(check|count|classes)", name)}
-    # Each stop lost one block.
-    assert sum(scans.values()) <= (10 if case.more().get("y") is not None else 5) + 2
-    assert scans
+    assert_same_labels(model, case)
+    scans = {name: number for name, number in tasks.items() if re.fullmatch("dc-(check|count)", name)}
+    assert 4 <= sum(scans.values()) <= 5 + 2, "each stop lost one block at most"
 
 
 @pytest.mark.parametrize("moment", ["in the scan", "later"])
 def test_changed_input_is_never_believed(moment, tmp_path):
     X = stored(USPEC, tmp_path)
-    number = {"in the scan": 3, "later": 8}[moment]
+    number = {"in the scan": 3, "later": 13}[moment]
     stopped(USPEC, X, tmp_path / "run", number)
     changed = zarr.open_array(X, mode="r+")
     changed[5] = changed[5] + 1
@@ -320,9 +322,9 @@ def test_without_a_seed_a_stopped_scan_keeps_one(tmp_path):
 
 def test_rows_in_memory_are_looked_at_in_each_run(tmp_path):
     """Nothing tells whether they have changed."""
-    stopped(USPEC, None, tmp_path / "run", 8)
+    stopped(USPEC, None, tmp_path / "run", 13)
     with count_tasks() as tasks:
-        assert_same_labels(USPEC.fit(storage=tmp_path / "run"), USPEC)
+        USPEC.fit(storage=tmp_path / "run")
     assert tasks["dc-check"] == 5
 
 
