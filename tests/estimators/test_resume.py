@@ -30,6 +30,7 @@ from dask.utils import key_split
 import daskcluster as dc
 from daskcluster.files.records import Records
 from tests.blocks import blocks_of
+from tests.cli.calls import as_json, succeed
 from tests.counting import Interrupted, count_tasks
 from tests.estimators.cases import CASES, Case, every, of_ids, reference
 from tests.estimators.test_storage import products
@@ -379,6 +380,20 @@ def test_a_resumed_run_says_so(broken, copy, caplog):
     with caplog.at_level("INFO", "daskcluster"):
         USPEC.fit(storage=copy.with_name("new"))
     assert not [record for record in caplog.records if "resumed" in record.getMessage()]
+
+
+def test_info_says_how_far_a_run_is(broken, copy):
+    about = as_json("info", copy)
+    assert about["next"] == "goes on in 'nearest representatives': 3 of 5 blocks"
+    assert about["holder"] is None
+    stages = {stage["title"]: stage for stage in about["stages"]}
+    assert stages["nearest representatives"]["grows"] == {"nearest": {"done": 3, "blocks": 5}}
+    assert stages["check and sample"]["grows"] == {"the input": {"passes": 1}}
+    shown = succeed("info", copy).stdout
+    assert "0 of 1 products; 3 of 5 blocks" in shown
+    assert "complete, as long as the input stays" in shown
+    USPEC.fit(stored(USPEC, broken), storage=copy)
+    assert as_json("info", copy)["next"] == "computes nothing: all products are there"
 
 
 if __name__ == "__main__":
