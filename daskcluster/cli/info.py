@@ -109,33 +109,35 @@ def _parameter_lines(parameters: Mapping[str, Any]) -> Lines:
 
 def _describe_storage(path: str) -> tuple[dict[str, Any], Lines]:
     """Describe a named store: what made it, how far its stages are, and which products it has."""
-    from ..runtime.store import describe_product, read_key
+    from ..runtime.standing import describe_run
 
-    key = read_key(Path(path)) or {}
-    products = {
-        folder.name: describe_product(folder)
-        for folder in sorted(Path(path).iterdir())
-        if folder.is_dir() and not folder.name.startswith(".")
-    }
-    lines = [("method", str(key.get("method"))), *_parameter_lines(key.get("parameters", {}))]
-    lines += [_stage_line(stage, products) for stage in key.get("stages", [])]
-    for product, arrays in products.items():
+    about = describe_run(Path(path))
+    lines = [("method", str(about.get("method"))), *_parameter_lines(about.get("parameters", {}))]
+    lines += [_stage_line(stage) for stage in about["stages"]]
+    lines += [("in use by", about["holder"])] if about["holder"] else []
+    lines.append(("the next run", about["next"]))
+    for product, arrays in about["products"].items():
         if arrays is None:
             lines.append((product, "damaged; the next run makes it again"))
             continue
         lines.append((product, "complete"))
         lines += [(f"  {name}", _array_text(array)) for name, array in arrays.items()]
-    return {"kind": "storage", **key, "products": products}, lines
+    return {"kind": "storage", **about}, lines
 
 
-def _stage_line(stage: Mapping[str, Any], products: Mapping[str, Any]) -> tuple[str, str]:
+def _stage_line(stage: Mapping[str, Any]) -> tuple[str, str]:
     """Say how far a stage of a run is: by the products that it keeps, of which some runs need only a part."""
-    wanted = stage["products"]
-    there = [name for name in wanted if products.get(name) is not None]
-    if not wanted:
-        return (f"stage {stage['title']}", "keeps nothing")
-    shown = ", ".join(there) if len(wanted) <= 4 else ""
-    return (f"stage {stage['title']}", f"{len(there)} of {len(wanted)} products" + (f": {shown}" if shown else ""))
+    from ..runtime.standing import growth_text
+
+    wanted, there = stage["products"], stage["complete"]
+    text = f"{len(there)} of {len(wanted)} products" if wanted else "keeps nothing"
+    if stage["grows"] and not wanted:
+        text = "complete, as long as the input stays"
+    text += f": {', '.join(there)}" if there and len(wanted) <= 4 else ""
+    growth = growth_text(stage["grows"])
+    if growth:
+        text = growth if not wanted else f"{text}; {growth}"
+    return (f"stage {stage['title']}", text)
 
 
 def _describe_arrays(group: zarr.Group) -> dict[str, Any]:

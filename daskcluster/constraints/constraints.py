@@ -383,6 +383,12 @@ class Constraints:
         """Labels or groups, a number a row; None for pairs."""
         return self.labels if self.groups is None else self.groups
 
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All that they are made of."""
+        links = (self.must_link, self.must_link_weight, self.cannot_link, self.cannot_link_weight)
+        return (self.labels, self.groups, self.weight, *links)
+
     def with_column(self, column: Any, weight: Any, n_samples: int) -> Constraints:
         """Constraints of the same kind from other labels or groups, which are not checked."""
         kind = "labels" if self.groups is None else "groups"

@@ -114,7 +114,8 @@ class EmbedAll(EmbedLayers):
     def __call__(self, run: Run, found: ConstrainedScan) -> Embedded:
         """Embed the rows, all of which are in the scan's sample."""
         rows: Rows = run.rows
-        valid = valid_rows(rows.blocks, finite_rows, found)
+        with run.products.making("valid-rows", stays=True):
+            valid = valid_rows(rows.blocks, finite_rows, found)
         made = run.products.small("eigenvectors", lambda: self._embed(found, valid, rows.n_samples, run.seed))
         embedding = np.full((rows.n_samples, made["vectors"].shape[1]), np.nan, np.float32)
         embedding[valid] = made["vectors"]
@@ -180,21 +181,22 @@ class EmbedSampled(EmbedLayers):
         ranks = draw_ranks(stream(run.seed, "sample"), found.n_valid, self.n_drawn)
         chosen = draw_ranks(stream(run.seed, "landmarks"), len(ranks), self.n_landmarks)
         landmarks = found.sample[chosen]
-        sampled = valid_rows(run.rows.blocks, finite_rows, found, ranks[chosen])
         known = found.known
         gamma = self._gamma(found.form.prepare_points(found.sample), found.form.scale)
-        layers, values = sample_layers(
-            run.rows,
-            found.form,
-            landmarks,
-            sampled,
-            found.n_valid,
-            known,
-            gamma,
-            self.n_clusters,
-            self.alpha,
-            neutral=self.unlinked == "neutral",
-        )
+        with run.products.making("layers", stays=True):
+            sampled = valid_rows(run.rows.blocks, finite_rows, found, ranks[chosen])
+            layers, values = sample_layers(
+                run.rows,
+                found.form,
+                landmarks,
+                sampled,
+                found.n_valid,
+                known,
+                gamma,
+                self.n_clusters,
+                self.alpha,
+                neutral=self.unlinked == "neutral",
+            )
         if not known.empty and not layers.n_constrained:
             warn_user(
                 f"{self.method}: 0 of {len(sampled)} sampled rows are constrained; the result is that of the "

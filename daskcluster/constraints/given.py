@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import StorageMismatchError
+from ..io.identity import identity_of
 from ..kernels.rows import finite_rows
 from ..pipeline.scan import RowScan, Scan
 from ..runtime.forecast import Cost, Sizes
@@ -68,19 +69,24 @@ class ScanConstrained(Scan):
     def __call__(self, run: Run, y: Any = None, constraints: Constraints | None = None) -> ConstrainedScan:
         """Scan the rows, and bring partial labels or constraints into their blocks."""
         given = given_constraints(y, constraints)
-        known = (given or Constraints.from_pairs()).on_rows(run.rows, fingerprint=run.products.named)
+        parts = () if given is None else given.parts
+        with run.products.scanning(identity_of(run.rows.source, *parts)):
+            known, found = self._scan_both(run, given)
+        try:
+            run.products.open(f"{found.fingerprint}-{known.fingerprint}")
+        except StorageMismatchError as error:
+            raise StorageMismatchError(f"{error} (the data are X, and y or constraints)") from None
+        return ConstrainedScan(**vars(found), known=known)
+
+    def _scan_both(self, run: Run, given: Constraints | None) -> tuple[RowConstraints, RowScan]:
+        known = (given or Constraints.from_pairs()).on_rows(run.rows, fingerprint=run.products.hashes)
         if self.n_representatives is not None and known.apart:
             check_grouped_rows(known.n_coded)
         elif self.n_representatives is not None:
             check_n_classes(known.n_classes, min(self.n_representatives, run.rows.n_samples))
         if not self.quiet:
             say_empty(self.method, known, given is not None)
-        found = self._scan(run)
-        try:
-            run.products.open(f"{found.fingerprint}-{known.fingerprint}")
-        except StorageMismatchError as error:
-            raise StorageMismatchError(f"{error} (the data are X, and y or constraints)") from None
-        return ConstrainedScan(**vars(found), known=known)
+        return known, self._scan(run)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ..kernels.constraints import add_labelled_rows, add_pairs
 from ..pipeline.bipartite import BipartiteGraph, EdgesOf, linked_rows
-from ..runtime.execution import compute, reduce_blocks, tiles
+from ..runtime.execution import tiles
+from ..runtime.passes import reduced
 from ..runtime.threads import one_blas_thread
 from .links import named_rows
 from .row_constraints import RowConstraints
@@ -118,13 +119,13 @@ def project_constraints(graph: BipartiteGraph, constraints: RowConstraints) -> P
     if constraints.codes is not None and n_classes:
         labels = _labels_beside(held, constraints)
         weigh = partial(_weigh_classes_block, n_classes=n_classes)
-        weighed = compute(reduce_blocks(weigh, _add_parts, labels, name="dc-classes"))[0]
+        weighed = reduced(weigh, _add_parts, labels, name="dc-classes")
         masses = weighed["masses"]
         n_constrained = _n_in_pairs(weighed["counts"], constraints.apart)
         held = _attach_labels(held, labels)
     kernel = _project_groups if constraints.apart and n_classes else _project_block
     task = partial(kernel, edges_of=graph.edges_of, n_right=p, masses=masses)
-    (found,) = compute(reduce_blocks(task, _add_parts, held, name="dc-constraints"))
+    found = reduced(task, _add_parts, held, name="dc-constraints")
     products = _unpacked(found, p)
     must, cannot = np.zeros((p, p)), np.zeros((p, p))
     if "sums" in found:

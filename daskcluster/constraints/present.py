@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..pipeline.scan import RowScan
-from ..runtime.execution import compute, map_to_objects
+from ..runtime.execution import compute
+from ..runtime.passes import mapped
 from ..runtime.products import Products
 from .row_constraints import RowConstraints, say_empty
 
@@ -63,7 +64,8 @@ def present_constraints(
         any_left = any(count["labelled"] for count in counts)
         left = replace(known, codes=codes, n_classes=known.n_classes if any_left else 0)
     elif some_missing:
-        rows = valid_rows(blocks, present, found)
+        with products.making("linked-rows", stays=True):
+            rows = valid_rows(blocks, present, found)
         left = replace(known, must_link=known.must_link.among(rows), cannot_link=known.cannot_link.among(rows))
     else:
         return known
@@ -86,8 +88,8 @@ def valid_rows(
     """Numbers of the rows that take part; of those with these ranks among them."""
     if found.n_valid == blocks.shape[0]:
         return np.arange(blocks.shape[0]) if ranks is None else ranks
-    numbered = map_to_objects(_present_numbers, blocks, name="dc-present", present=present, size=blocks.chunksize[0])
-    rows: NDArray[np.int64] = np.concatenate([part["rows"] for part in compute(numbered)[0]])
+    numbered = mapped(_present_numbers, blocks, name="dc-present", present=present, size=blocks.chunksize[0])
+    rows: NDArray[np.int64] = np.concatenate([part["rows"] for part in numbered])
     return rows if ranks is None else rows[ranks]
 
 

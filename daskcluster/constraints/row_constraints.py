@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ..errors import warn_user
 from ..io.inputs import Rows, cut_column
-from ..runtime.execution import compute, map_rows, map_to_objects
+from ..runtime.execution import map_rows
+from ..runtime.passes import mapped
 from .labels import check_labels, check_weights, known_labels, whole_labels
 from .links import NO_LINKS, Links
 
@@ -105,17 +106,15 @@ def labels_on_rows(
     if weight is not None:
         full = np.broadcast_to(np.float32(weight), rows.n_samples) if np.ndim(weight) == 0 else weight
         confidences = cut_column(full, rows)
-    found = compute(
-        map_to_objects(
-            _classes_of_block,
-            labels[:, None],
-            name="dc-classes",
-            weights=confidences,
-            size=rows.block_rows,
-            hashed=fingerprint,
-            name_of="groups" if apart else "y",
-        )
-    )[0]
+    found = mapped(
+        _classes_of_block,
+        labels[:, None],
+        name="dc-classes",
+        weights=confidences,
+        size=rows.block_rows,
+        hashed=fingerprint,
+        name_of="groups" if apart else "y",
+    )
     classes, place = np.unique(np.concatenate([part["classes"] for part in found]), return_inverse=True)
     counts = np.bincount(place.ravel(), np.concatenate([part["counts"] for part in found]), len(classes))
     if apart:

@@ -17,7 +17,8 @@ from ..io.inputs import Rows
 from ..kernels.rows import finite_rows
 from ..linalg import largest_eigenpairs
 from ..pipeline.rows import RowForm
-from ..runtime.execution import add_parts, compute, map_to_objects, reduce_blocks
+from ..runtime.execution import add_parts
+from ..runtime.passes import mapped, reduced
 from ..runtime.threads import one_blas_thread
 from .embedding import LEAST_EIGENVALUE, inverse_roots, unit_rows
 from .layers import gaussian_columns, row_tiles
@@ -216,7 +217,7 @@ def sample_layers(
     )
     task = partial(_column_sums_block, form=form, landmarks=landmarks, gamma=scaled_gamma)
     sums = np.empty((3, n_sampled))
-    sums[0] = compute(reduce_blocks(task, add_parts, rows.blocks, name="dc-columns"))[0]["sums"]
+    sums[0] = reduced(task, add_parts, rows.blocks, name="dc-columns")["sums"]
     sums[0] -= np.diagonal(gaussian_columns(landmarks, landmarks, scaled_gamma))
     known = codes >= 0
     own = np.where(known, confidences.astype(np.float64), 0.0)
@@ -311,16 +312,14 @@ def _sampled_labels(
     if constraints.codes is None or not constraints.n_classes:
         return np.full(len(sampled), -1, np.int32), np.ones(len(sampled), np.float32), np.empty(0), NO_CLASSES
     columns = constraints.codes[:, None]
-    parts = compute(
-        map_to_objects(
-            _look_up_block,
-            columns,
-            name="dc-classes",
-            weights=constraints.confidences,
-            sampled=sampled,
-            size=rows.block_rows,
-        )
-    )[0]
+    parts = mapped(
+        _look_up_block,
+        columns,
+        name="dc-classes",
+        weights=constraints.confidences,
+        sampled=sampled,
+        size=rows.block_rows,
+    )
     masses, counts = np.zeros((2, constraints.n_classes))
     for part in parts:
         masses[part["classes"]] += part["masses"]

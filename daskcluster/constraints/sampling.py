@@ -15,8 +15,8 @@ from ..pipeline.discretize import Discretize
 from ..pipeline.farthest import Points
 from ..pipeline.kmeans import sample_size
 from ..pipeline.lloyd import Centers, lloyd_over_blocks
-from ..runtime.execution import compute, map_to_objects
 from ..runtime.forecast import Cost, Sizes
+from ..runtime.passes import mapped
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.stages import Run
 from ..validation import check_real
@@ -111,14 +111,14 @@ def gather_rows(blocks: da.Array, rows: NDArray[np.int64], *, name: str) -> NDAr
     """
     if not len(rows):
         return np.empty((0, *blocks.shape[1:]), blocks.dtype)
-    parts = map_to_objects(
+    parts = mapped(
         _take_rows,
         blocks,
         name=name,
         rows=dask.delayed(rows, pure=True, traverse=False),
         offsets=np.cumsum([0, *blocks.chunks[0]]),
     )
-    return np.concatenate([part["rows"] for part in compute(parts)[0]])
+    return np.concatenate([part["rows"] for part in parts])
 
 
 def _take_rows(block: NDArray[Any], number: int, rows: NDArray[np.int64], offsets: NDArray[np.int64]) -> dict[str, Any]:

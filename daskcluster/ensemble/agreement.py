@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ..kernels.incidence import agreed_rows, agreement_rows, count_together
 from ..pipeline.lift import LiftedRows, embed_block, sure_centers
 from ..pipeline.lloyd import NearestCenters
-from ..runtime.execution import FAN_IN, add_parts, compute, reduce_blocks, tiles
+from ..runtime.execution import FAN_IN, add_parts, tiles
 from ..runtime.forecast import Cost, Sizes
+from ..runtime.passes import reduced
 from ..runtime.stages import Run, Stage
 from .incidence import Coded, LabelBook, incidence_edges
 
@@ -131,8 +132,7 @@ def agreement_shares(codes: da.Array, book: LabelBook, labels_of: LabelsOf, n_cl
         as `kernels.incidence.count_together` gives them, from which the objective of SEC follows.
     """
     task = partial(_count_block, book=book, labels_of=labels_of, n_clusters=n_clusters)
-    (found,) = compute(reduce_blocks(task, add_parts, codes, name="dc-agree"))
-    return found
+    return dict(reduced(task, add_parts, codes, name="dc-agree"))
 
 
 def _count_block(block: NDArray[Any], book: LabelBook, labels_of: LabelsOf, n_clusters: int) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from ..kernels.distinct import HASH_PRIME, find_rows, hash_rows, number_rows, place_rows
 from ..kernels.label_sums import least_sums, sum_labels
-from ..runtime.execution import FAN_IN, compute, reduce_blocks
+from ..runtime.execution import FAN_IN
 from ..runtime.forecast import Cost, Sizes, memory_limit
+from ..runtime.passes import reduced
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer
 from .bipartite import SMALL_BYTES
@@ -97,7 +98,7 @@ def distinct_rows(codes: da.Array, max_distinct: int) -> Distinct:
         that it names is an estimate.
     """
     join = partial(_join_distinct, most=max_distinct)
-    (found,) = compute(reduce_blocks(partial(_distinct_block, most=max_distinct), join, codes, name="dc-distinct"))
+    found = reduced(partial(_distinct_block, most=max_distinct), join, codes, name="dc-distinct")
     if found["codes"] is None:
         raise ValueError(
             f"the base clusterings have about {_estimate(found['hashes']):,} distinct rows of labels, more than "

@@ -108,7 +108,8 @@ class FittedMembers(MakeMembers):
             RowSample, or None for all rows -> what else the clusterer's fit gets.
         """
         seeds = member_seeds(run.seed, self.n_base_clusterings)
-        n_seen = rows_seen(run.rows, self.sample_rate, seeds, found.n_valid)
+        with run.products.making("seen-rows", stays=True):
+            n_seen = rows_seen(run.rows, self.sample_rate, seeds, found.n_valid)
         least = self.n_clusters if self._numbered else 1
         if n_seen < least:
             raise ValueError(
@@ -147,14 +148,15 @@ class FittedMembers(MakeMembers):
         clusterer = _prepared(self.base, number, seed)
         taken = None if self.sample_rate >= 1 else RowSample(self.sample_rate, seed, run.rows)
         # Whoever fits an ensemble hears once of what its base clusterers say m times.
-        with collected_warnings() as said:
-            labels = _fit_one(run.rows, clusterer, taken, self.lazy, self.predict_unsampled, guide(taken))
+        with run.products.inner(member_name(i)):
+            with collected_warnings() as said:
+                labels = _fit_one(run.rows, clusterer, taken, self.lazy, self.predict_unsampled, guide(taken))
+            if keeps and run.products.named:
+                run.products.discard(member_name(i))  # of a run that was stopped before the labels, or damaged
+                write_model(clusterer, run.products.path(member_name(i)))
+            held, _ = run.products.rows(f"{member_name(i)}-labels", labels)
         # The number of clusters was drawn, nobody asked for it.
         warned = [warning for warning in said if not issubclass(warning.category, FewerClustersWarning)]
-        if keeps and run.products.named:
-            run.products.discard(member_name(i))  # of a run that was stopped before the labels, or damaged
-            write_model(clusterer, run.products.path(member_name(i)))
-        held, _ = run.products.rows(f"{member_name(i)}-labels", labels)
         return Member(clusterer if hasattr(clusterer, "predict") else None, warned), held
 
     def cost(self, sizes: Sizes) -> Cost:

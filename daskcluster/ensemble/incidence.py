@@ -17,11 +17,13 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from ..io.identity import identity_of
 from ..io.inputs import Rows, check_rows
 from ..kernels.incidence import count_labels, encode_labels, label_edges, label_weights
 from ..pipeline.bipartite import BipartiteGraph, EdgesOf
-from ..runtime.execution import FAN_IN, compute, map_rows, map_to_objects, reduce_blocks
+from ..runtime.execution import FAN_IN, map_rows
 from ..runtime.forecast import Cost, Sizes
+from ..runtime.passes import mapped, reduced
 from ..runtime.seeding import draw_ranks
 from ..runtime.stages import Run, Stage
 
@@ -109,6 +111,15 @@ class LabelScan:
         """Rows with at least one label."""
         return int(self.labelled.sum())
 
+    def as_product(self) -> dict[str, Any]:
+        """As a product of small arrays, without the fingerprint."""
+        return {**vars(self.book), "labelled": self.labelled}
+
+    @classmethod
+    def of_product(cls, made: dict[str, Any]) -> LabelScan:
+        """From such a product."""
+        return cls(LabelBook(made["values"], made["offsets"], made["sizes"]), made["labelled"], "")
+
 
 @dataclass(frozen=True)
 class Coded:
@@ -163,7 +174,7 @@ class BaseClusters(Stage):
 
     def __call__(self, run: Run, rows: Rows, nothing: str = "X has no row with a label: every label is -1") -> Coded:
         """Code the labels of `rows`; `nothing` is the error when there are none."""
-        found = scan_labels(rows, fingerprint=self.opens and run.products.named)
+        found = self._scan(run, rows)
         if found.n_labelled == 0:
             raise ValueError(nothing)
         if self.opens:
@@ -178,6 +189,13 @@ class BaseClusters(Stage):
         codes, _ = run.products.rows("codes", code_labels(rows, found.book))
         return Coded(codes, found.book, found.labelled)
 
+    def _scan(self, run: Run, rows: Rows) -> LabelScan:
+        if self.opens:
+            with run.products.scanning(identity_of(rows.source)):
+                return scan_labels(rows, fingerprint=run.products.hashes)
+        made = run.products.small("base-clusters", lambda: scan_labels(rows).as_product())
+        return LabelScan.of_product(made)
+
     def cost(self, sizes: Sizes) -> Cost:
         """Two passes over the labels; the codes stay."""
         codes = sizes.n_samples * sizes.held_bytes
@@ -189,8 +207,8 @@ class BaseClusters(Stage):
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The codes."""
-        return ("codes",)
+        """The codes, and which base clusters there are where the labels are no input."""
+        return ("codes",) if self.opens else ("base-clusters", "codes")
 
 
 #: Base clusters of an ensemble that a forecast assumes for each base clustering; they are known after a pass.
@@ -224,9 +242,7 @@ def scan_labels(rows: Rows, *, fingerprint: bool = False) -> LabelScan:
         If a label is no whole number >= -1 (its row and column are named), or if a base clustering has more than
         `MOST_CLUSTERS` clusters.
     """
-    (found,) = compute(
-        reduce_blocks(partial(_scan_block, fingerprint=fingerprint), _join_scans, rows.blocks, name="dc-count")
-    )
+    found = reduced(partial(_scan_block, fingerprint=fingerprint), _join_scans, rows.blocks, name="dc-count")
     if found["bad"] is not None:
         raise _bad_label(*found["bad"])
     lengths = [len(values) for values in found["values"]]
@@ -478,8 +494,8 @@ def draw_labelled(codes: da.Array, labelled: NDArray[np.int64], size: int, rng: 
     """
     ranks = draw_ranks(rng, int(labelled.sum()), size)
     borders = np.concatenate([[0], np.cumsum(labelled)])
-    taken = map_to_objects(_take_labelled, codes, name="dc-sample", ranks=ranks, borders=borders)
-    return np.concatenate([part["rows"] for part in compute(taken)[0]])
+    taken = mapped(_take_labelled, codes, name="dc-sample", ranks=ranks, borders=borders)
+    return np.concatenate([part["rows"] for part in taken])
 
 
 def _take_labelled(

@@ -101,7 +101,8 @@ class LowRank(Stage):
 
     def __call__(self, run: Run, coded: Coded) -> Learned:
         """Learn."""
-        rows = coded.draw(self._n_learned(coded.n_labelled), stream(run.seed, "learned rows"))
+        with run.products.making("learned-rows", stays=True):
+            rows = coded.draw(self._n_learned(coded.n_labelled), stream(run.seed, "learned rows"))
         made = run.products.small("low-rank", lambda: self._learn(rows, coded, run.seed))
         return Learned(rows, made["embedding"], np.atleast_1d(made["history"]))
 

@@ -18,8 +18,9 @@ from ..linalg import largest_eigenpairs
 from ..pipeline.kmeans import center_starts
 from ..pipeline.lloyd import best_of_starts
 from ..pipeline.parts import LEAST_LINK, parts_of, without_specks
-from ..runtime.execution import FAN_IN, add_parts, compute, reduce_blocks
+from ..runtime.execution import FAN_IN, add_parts
 from ..runtime.forecast import Cost, Sizes
+from ..runtime.passes import reduced
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..runtime.threads import one_blas_thread
@@ -211,7 +212,7 @@ class Voting(Stage):
 
 def _taken(coded: Coded, votes: Votes) -> NDArray[np.int64]:
     codes: da.Array = coded.codes
-    (found,) = compute(reduce_blocks(partial(_vote_block, votes=votes), add_parts, codes, name="dc-vote"))
+    found = reduced(partial(_vote_block, votes=votes), add_parts, codes, name="dc-vote")
     first = found["first"]
     taken = np.flatnonzero(first >= 0)
     return taken[np.argsort(first[taken], kind="stable")]

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from ..kernels.pairs import count_pairs
 from ..pipeline.cut import add_packed, pack_matrix, sum_packed
-from ..runtime.execution import FAN_IN, compute, reduce_blocks
+from ..runtime.execution import FAN_IN
 from ..runtime.forecast import Cost, Sizes
+from ..runtime.passes import reduced
 from ..runtime.stages import Run, Stage
 from ..validation import check_real
 from .bipartite import check_pairs_size
@@ -94,7 +95,7 @@ def overlaps(codes: da.Array, book: LabelBook) -> NDArray[np.float64]:
     m (m + 1) / 2 additions a row, in one pass.
     """
     task = partial(_count_block, book=book)
-    counts = sum_packed([compute(reduce_blocks(task, add_packed, codes, name="dc-overlaps"))[0]])
+    counts = sum_packed([reduced(task, add_packed, codes, name="dc-overlaps")])
     counts += np.triu(counts, 1).T
     return counts
 

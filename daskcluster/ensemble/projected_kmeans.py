@@ -19,7 +19,8 @@ from ..kernels.projection import add_projected, lower_to_rows, nearest_of_produc
 from ..pipeline.farthest import farthest_points, join_farthest, merge_farthest, weights_of
 from ..pipeline.lloyd import Centers, lloyd_passes
 from ..pipeline.rows import scatter_rows
-from ..runtime.execution import add_parts, compute, map_to_objects, reduce_blocks, tiles
+from ..runtime.execution import add_parts, tiles
+from ..runtime.passes import mapped, reduced
 from ..runtime.threads import one_blas_thread
 from .projection import ProjectedRows
 
@@ -242,11 +243,11 @@ def lloyd_projected(
 
     def one_pass(nearest: NearestProjected) -> dict[str, Any]:
         task = partial(pass_block, nearest=nearest)
-        return dict(compute(reduce_blocks(task, add_parts, projected, name="dc-lloyd", weights=weights))[0])
+        return dict(reduced(task, add_parts, projected, name="dc-lloyd", weights=weights))
 
     def farthest(nearest: NearestProjected, n_wanted: int) -> NDArray[Any]:
         task = partial(farthest_block, nearest=nearest, n_wanted=n_wanted)
-        return join_farthest(compute(map_to_objects(task, projected, name="dc-farthest", weights=weights))[0], n_wanted)
+        return join_farthest(mapped(task, projected, name="dc-farthest", weights=weights), n_wanted)
 
     return _lloyd(one_pass, farthest, points, centers, max_iter=max_iter, limit=limit, n_clusters=n_clusters)
 

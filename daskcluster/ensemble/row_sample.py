@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..io.inputs import Rows
 from ..kernels.rows import finite_rows
-from ..runtime.execution import compute, map_to_objects
+from ..runtime.passes import mapped
 from ..runtime.seeding import draw_ranks, stream
 
 __all__ = ["RowSample", "rows_seen"]
@@ -73,7 +73,7 @@ def rows_seen(rows: Rows, rate: float, seeds: Sequence[int], n_valid: int) -> in
     samples = [RowSample(rate, seed, rows) for seed in seeds]
     if n_valid == rows.n_samples:
         return sum(samples[0].counts)
-    counts = compute(map_to_objects(_count_seen, rows.blocks, name="dc-count", samples=samples))[0]
+    counts = mapped(_count_seen, rows.blocks, name="dc-count", samples=samples)
     return int(sum(part["counts"] for part in counts).min())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -17,7 +18,7 @@ from ..kernels.cut import LABEL_COLUMNS
 from ..kernels.nearest_points import tile_bytes
 from ..pipeline.affinity import affinity_graph, distance_sum, mean_distance
 from ..pipeline.bipartite import BipartiteGraph
-from ..pipeline.cut import cut_small_graph, small_affinity
+from ..pipeline.cut import cut_small_graph, lazy_affinity, small_affinity
 from ..pipeline.kmeans import center_starts
 from ..pipeline.lift import LiftedLabels, LinkedRows
 from ..pipeline.lloyd import lloyd_in_memory
@@ -27,7 +28,8 @@ from ..pipeline.representatives import Represent
 from ..pipeline.scan import RowScan, Scan
 from ..runtime.execution import FAN_IN, beside, map_rows
 from ..runtime.forecast import Cost, Sizes, place_products
-from ..runtime.products import Products, budget_bytes
+from ..runtime.parts import current_parts
+from ..runtime.products import budget_bytes
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.stages import Run
 from .members import MakeMembers, Member, Members, label_dtype, like_labels
@@ -54,6 +56,10 @@ ROWS_PER_REPRESENTATIVE = 5
 WIDE = 4
 #: Eigenvectors of eigenvalues below this tell unlinked parts apart: every base clustering uses all of them.
 UNLINKED = 1e-10
+
+
+def _delayed_affinity(graph: BipartiteGraph) -> Any:
+    return lazy_affinity(graph).to_delayed().item()
 
 
 def group_size(n_samples: int, n_neighbors: int, n_graphs: int) -> int:
@@ -193,7 +199,7 @@ class SpectralMembers(MakeMembers):
         k_range, numbers, seeds = self._drawn(found.n_valid, found.n_valid, run.seed)
         graphs = self._graphs(numbers, seeds)
         made = {graph.number: stored for graph in graphs if (stored := self._stored(run, found, graph))}
-        made |= self._make(run, found, [graph for graph in graphs if graph.number not in made])
+        made |= self._make(run, found, graphs, made.keys())
         models = [model for graph in graphs for model in made[graph.number][0]]
         held = [made[graph.number][1] for graph in graphs]
         return Members([Member(model) for model in models], held, k_range, numbers, seeds)
@@ -252,47 +258,53 @@ class SpectralMembers(MakeMembers):
         return models
 
     def _make(
-        self, run: Run, found: RowScan, missing: list[GraphMembers]
+        self, run: Run, found: RowScan, graphs: list[GraphMembers], stored: Collection[int]
     ) -> dict[int, tuple[list[SpectralModel], da.Array]]:
+        """Make the graphs that are not `stored`."""
         made: dict[int, tuple[list[SpectralModel], da.Array]] = {}
         p = min(self._chosen(found.n_valid).n_representatives, run.rows.n_samples)
         size = group_size(run.rows.n_samples, self.link.held(p, run.rows.n_samples), self.n_graphs)
         index_bytes = self.link.index_bytes(sizes_of(run.rows).with_graph(p, 0, 0), doubled=0)
         ahead = max(size, min(self.n_graphs, 2 * budget_bytes() // index_bytes))
         begun: dict[int, dict[str, Any]] = {}
-        for begin in range(0, len(missing), size):
-            group = missing[begin : begin + size]
+        # The same groups in each run: their edges are in a named store until all their labels are.
+        groups = [graphs[begin : begin + size] for begin in range(0, self.n_graphs, size)]
+        groups = [group for group in groups if any(graph.number not in stored for graph in group)]
+        missing = [graph for group in groups for graph in group]
+        for number, group in enumerate(groups):
             run.detail(f"{group[0].members[0] + 1} to {group[-1].members[-1] + 1} of {self.n_base_clusterings}")
             if group[0].number not in begun or group[-1].number not in begun:
-                soon = [graph for graph in missing[begin : begin + ahead] if graph.number not in begun]
+                soon = [graph for graph in missing[number * size :][:ahead] if graph.number not in begun]
                 found_out = self._beginnings(run.rows, found, soon)
                 begun.update(zip((graph.number for graph in soon), found_out, strict=True))
             beginnings = [begun.pop(graph.number) for graph in group]
-            for graph, (arrays, lazy) in zip(group, self._group(run.rows, beginnings, group), strict=True):
-                # Bound now: `small` may call it at once or not at all.
-                stored = run.products.small(graph.name, partial(dict, arrays))
-                labels, _ = run.products.rows(f"{graph.name}-labels", lazy)
-                made[graph.number] = self._models(stored, found, graph), labels
+            edges = f".edges-{group[0].number:03d}"
+            with run.products.making(f"group-{group[0].number:03d}"):
+                for graph, (arrays, lazy) in zip(group, self._group(run, edges, beginnings, group), strict=True):
+                    # Bound now: `small` may call it at once or not at all.
+                    small = run.products.small(graph.name, partial(dict, arrays))
+                    labels, _ = run.products.rows(f"{graph.name}-labels", lazy)
+                    made[graph.number] = self._models(small, found, graph), labels
+            run.products.discard(edges)
         return made
 
     def _group(
-        self, rows: Rows, begun: list[dict[str, Any]], group: list[GraphMembers]
+        self, run: Run, name: str, begun: list[dict[str, Any]], group: list[GraphMembers]
     ) -> list[tuple[dict[str, Any], da.Array]]:
-        """Models and lazy labels of graphs that share a read of the rows."""
+        """Models and lazy labels of graphs that share a read of the rows; `name` is that of their edges."""
         indexes = [part["index"] for part in begun]
         widths = [part["edges"].shape[1] // 2 for part in begun]
         borders = np.concatenate([[0], np.cumsum([2 * width for width in widths])])
         lazy = map_rows(
             _nearest_to_all,
-            rows.blocks,
+            run.rows.blocks,
             name="dc-nearest",
             columns=int(borders[-1]),
             dtype=np.int32,
             indexes=dask.delayed(indexes, pure=False, traverse=False),
             widths=widths,
         )
-        # Edges are scaffolding: they go to a scratch store where memory is short, never to the named store.
-        held, sums = Products(None, "edges", {}, 0).rows("nearest", lazy, partial(_distance_sums, borders=borders))
+        held, sums = run.products.scaffolding(name, lazy, partial(_distance_sums, borders=borders))
         graphs, bandwidths = [], []
         for i, part in enumerate(begun):
             bandwidth = mean_distance([block["sums"][i] for block in sums])
@@ -336,11 +348,13 @@ class SpectralMembers(MakeMembers):
         n_blocks = graphs[0].held.numblocks[0]
         at_once = max(1, 2 * budget_bytes() // (SMALL_GRAPH_BYTES * graphs[0].n_right * min(n_blocks, 2 * FAN_IN)))
         finish = partial(_finish, n_clusters=self.n_clusters)
+        # Lazy, many graphs share a computation; in a named store each sum is kept by itself.
+        small_of = _delayed_affinity if current_parts() is None else small_affinity
         finished: list[dict[str, Any]] = []
         for begin in range(0, len(graphs), at_once):
             part = slice(begin, begin + at_once)
             arguments = [
-                (small_affinity(graph).to_delayed().item(), graph.edges_of, graph.points, sample, members)
+                (small_of(graph), graph.edges_of, graph.points, sample, members)
                 for graph, sample, members in zip(graphs[part], samples[part], group[part], strict=True)
             ]
             finished += beside(finish, "dc-eigenproblem", arguments)

@@ -27,7 +27,8 @@ from ..kernels.incidence import (
     sqdist_labels,
 )
 from ..pipeline.farthest import farthest_rows, join_farthest, merge_farthest
-from ..runtime.execution import add_parts, compute, map_to_objects, reduce_blocks, tiles
+from ..runtime.execution import add_parts, tiles
+from ..runtime.passes import mapped, reduced
 from ..runtime.threads import one_blas_thread
 from .incidence import LabelBook
 
@@ -296,12 +297,11 @@ def lloyd_incidence(
     """
 
     def one_pass(nearest: NearestCenter) -> dict[str, Any]:
-        (found,) = compute(reduce_blocks(partial(_pass_block, nearest=nearest), add_parts, codes, name="dc-lloyd"))
-        return found
+        return dict(reduced(partial(_pass_block, nearest=nearest), add_parts, codes, name="dc-lloyd"))
 
     def farthest(nearest: NearestCenter, n_wanted: int) -> NDArray[Any]:
         task = partial(_farthest_block, nearest=nearest, n_wanted=n_wanted)
-        return join_farthest(compute(map_to_objects(task, codes, name="dc-farthest"))[0], n_wanted)
+        return join_farthest(mapped(task, codes, name="dc-farthest"), n_wanted)
 
     return _lloyd(one_pass, farthest, means or Means(book), centers, max(n_clusters, len(centers)), max_iter, tol)
 

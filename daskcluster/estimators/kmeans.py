@@ -136,7 +136,7 @@ class KMeans(RowClusterer):
             weights = None
             if sample_weight is not None:
                 weights = check_column("sample_weight", sample_weight, run.rows).astype(np.float64)
-            found = run(s.scan, weights)
+            found = run(s.scan, weights, sample_weight)
             starts = run(s.starts, found, weights, given)
             made = run(s.lloyd, found, starts, weights)
             self.cluster_centers_ = found.form.restore(made.centers)

@@ -6,6 +6,7 @@ groups.py    what Zarr groups ask of an array that is put into them
 atomic.py    outputs that appear under their names only when they are complete
 places.py    what stands under a path; outputs that would harm inputs, stores or each other
 digests.py   digests of what is stored, to find damage
+records.py   records that are added to a file one after the other
 locks.py     one writer of a folder at a time
 disk.py      full disks
 removal.py   folders are removed although tasks are writing into them
@@ -14,7 +15,7 @@ removal.py   folders are removed although tasks are writing into them
 from __future__ import annotations
 
 from .arrays import choose_chunk_rows, create_array, open_rows
-from .atomic import atomic_path, check_output, local_path
+from .atomic import atomic_path, check_output, growing_path, local_path
 from .places import check_apart, check_outside, kind_of, place_of
 from .removal import remove, remove_at_exit
 
@@ -25,6 +26,7 @@ __all__ = [
     "check_outside",
     "choose_chunk_rows",
     "create_array",
+    "growing_path",
     "kind_of",
     "local_path",
     "open_rows",

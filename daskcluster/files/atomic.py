@@ -24,7 +24,7 @@ from .groups import list_in_groups, name_axes
 from .places import NAMES, expand, kind_of
 from .removal import remove
 
-__all__ = ["OutputKind", "atomic_path", "check_output", "local_path", "remove"]
+__all__ = ["OutputKind", "atomic_path", "check_output", "growing_path", "local_path", "remove"]
 
 #: What an output is going to be.
 OutputKind = Literal["array", "model", "file"]
@@ -176,6 +176,25 @@ def atomic_path(
         raise
     finally:
         _active.discard(temporary)
+
+
+@contextlib.contextmanager
+def growing_path(path: PathInput, growing: Path, needed_bytes: int) -> Iterator[None]:
+    """Write a folder that appears under its name only when it is complete, and stays under another one until then.
+
+    As `atomic_path`, for what one writer at a time continues after a failure: `growing`, beside `path`, is not removed.
+    """
+    final = local_path(path)
+    _recover(final)
+    check_output(path)
+    try:
+        yield
+        _publish(growing, check_output(path))
+    except BaseException as error:
+        full = disk_full(error, final, f"{needed_bytes:,} bytes", "give another path")
+        if full is not None:
+            raise full from error
+        raise
 
 
 def _publish(temporary: Path, final: Path) -> None:

@@ -19,7 +19,7 @@ from zarr.abc.store import RangeByteRequest, SuffixByteRequest
 from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
-from zarr.storage import LocalStore
+from zarr.storage import FsspecStore, LocalStore
 
 __all__ = [
     "absent_chunks",
@@ -31,6 +31,7 @@ __all__ = [
     "file_mark",
     "fill_value",
     "local_file",
+    "local_folder",
     "stored_unit",
 ]
 
@@ -69,6 +70,18 @@ def local_file(array: zarr.Array[Any], key: str) -> str | None:
     if not isinstance(store, LocalStore):
         return None
     return os.path.join(store.root, *filter(None, (array.path, key)))
+
+
+def local_folder(array: zarr.Array[Any]) -> str | None:
+    """Folder of an array on a file system, also where it was opened through fsspec as dask does; else None."""
+    folder = local_file(array, "")
+    if folder is not None or not isinstance(array.store, FsspecStore):
+        return folder
+    files = getattr(array.store.fs, "sync_fs", array.store.fs)
+    protocol = getattr(files, "protocol", ())
+    if "file" not in ((protocol,) if isinstance(protocol, str) else tuple(protocol)):
+        return None
+    return os.path.join("/", array.store.path, *filter(None, (array.path,)))
 
 
 def are_there(array: zarr.Array[Any], places: Sequence[Place]) -> list[bool]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import StorageBusyError
 
-__all__ = ["LOCK_FILE", "FolderLock", "check_free"]
+__all__ = ["LOCK_FILE", "FolderLock", "check_free", "holder"]
 
 #: Name of the file that says who writes to a folder.
 LOCK_FILE = ".daskcluster.lock"
@@ -78,6 +78,13 @@ def check_free(folder: Path, what: str) -> None:
         found = _read(file)
         if found is not None and _lives(file, found):
             raise _busy(file, found, what)
+
+
+def holder(folder: Path) -> str | None:
+    """Who holds a folder, in words; None where nobody does. Nothing is written."""
+    file = folder / LOCK_FILE
+    found = _read(file)
+    return _name(found) if found is not None and _lives(file, found) else None
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
@@ -222,14 +229,18 @@ def _silent_seconds(file: Path) -> float:
     return now - last
 
 
-def _busy(file: Path, found: dict[str, Any], what: str) -> StorageBusyError:
+def _name(found: dict[str, Any]) -> str:
+    """The holder of a lock."""
     who = "another process"
     if found.get("pid") is not None:
         who = f"process {found['pid']} on {found.get('host')}"
         if found.get("pid") == os.getpid() and found.get("host") == socket.gethostname():
             who = f"this process ({found['pid']} on {found.get('host')})"
-    since = f", since {found['since']}" if found.get("since") else ""
+    return who + (f", since {found['since']}" if found.get("since") else "")
+
+
+def _busy(file: Path, found: dict[str, Any], what: str) -> StorageBusyError:
     return StorageBusyError(
-        f"{what} {str(file.parent)!r} is in use by {who}{since}; wait until that fit has ended, or give another "
+        f"{what} {str(file.parent)!r} is in use by {_name(found)}; wait until that fit has ended, or give another "
         f"{what}. A fit that was killed on another machine counts as ended after {GONE_SECONDS:.0f} seconds"
     )

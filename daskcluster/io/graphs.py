@@ -8,7 +8,7 @@ from typing import Any
 import dask.array as da
 import zarr
 
-__all__ = ["bytes_behind", "stores_of"]
+__all__ = ["bytes_behind", "source_layers", "stores_of"]
 
 #: Wrappers that xarray puts around a stored array are followed so deep.
 _DEPTH = 10
@@ -24,6 +24,27 @@ def stores_of(array: da.Array) -> list[zarr.Array[Any]]:
     values = [value for layer in layers.values() if len(layer) == 1 for value in layer.values()]
     found = [_inside(value) for value in values]
     return list({id(each): each for each in found if each is not None}.values())
+
+
+def source_layers(array: da.Array) -> list[Any] | None:
+    """What all tasks of a dask array are made from: Zarr arrays, and what this package reads from.
+
+    It stands in the layers that depend on no other. None where something else stands there, such as a function, which
+    may read anything.
+    """
+    graph = array.__dask_graph__()
+    found = []
+    for name, before in getattr(graph, "dependencies", {}).items():
+        if before:
+            continue
+        layer = graph.layers[name]
+        values = list(layer.values()) if len(layer) == 1 else []
+        value = getattr(values[0], "value", values[0]) if values else None
+        source = value if hasattr(value, "read") and hasattr(value, "shape") else _inside(values[0]) if values else None
+        if source is None:
+            return None
+        found.append(source)
+    return found or None
 
 
 def _inside(value: Any) -> zarr.Array[Any] | None:

@@ -278,6 +278,8 @@ class Rows:
         The row chunks that the user's input had, where outputs are to follow them; see `follow_input`.
     absent : str
         How a message says what is stored where a value is NaN: what the input's attributes declare as no data.
+    source : Source, optional
+        The input as it was opened.
     """
 
     blocks: da.Array
@@ -287,6 +289,7 @@ class Rows:
     reading: Reading = field(default_factory=Reading)
     given: GivenChunks | None = None
     absent: str = "NaN"
+    source: Source | None = None
 
     @property
     def n_samples(self) -> int:
@@ -372,7 +375,7 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
     canonical = (size, X.shape[1])
     if array.chunks != da.core.normalize_chunks(canonical, X.shape, dtype=dtype):
         array = array.rechunk(canonical, method="tasks")  # never "p2p", which stalls where workers come and go
-    return Rows(array, missing, source.chunked, sized_as, reading, given, source.absent)
+    return Rows(array, missing, source.chunked, sized_as, reading, given, source.absent, source)
 
 
 def follow_input(array: da.Array, rows: Rows) -> da.Array:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ..kernels.cut import small_graph
 from ..linalg import largest_eigenpairs
-from ..runtime.execution import FAN_IN, compute, map_rows, reduce_blocks, tiles
+from ..runtime.execution import FAN_IN, map_rows, reduce_blocks, tiles
 from ..runtime.forecast import Cost, Sizes
+from ..runtime.passes import reduced
 from ..runtime.stages import Run, Stage
 from .bipartite import BipartiteGraph, EdgesOf
 from .lift import LiftedRows, LinkedRows, embed_block
@@ -147,14 +148,21 @@ def transfer_cut(graph: BipartiteGraph, n_components: int) -> TransferCut:
     A task needs 8 p**2 bytes, and its partial result 16 bytes for each pair of right vertices that share a row; the
     eager problem needs 24 p**2 bytes. Source of the method: Li, Wu, Chang, CVPR 2012.
     """
-    (found,) = compute(small_affinity(graph))
-    return cut_small_graph(found, n_components, graph.points)
+    return cut_small_graph(small_affinity(graph), n_components, graph.points)
 
 
-def small_affinity(graph: BipartiteGraph) -> da.Array:
-    """The upper triangle of E_R = B^T D_X^-1 B, lazy: 0-d, packed, for `cut_small_graph`."""
-    task = partial(_small_graph_block, edges_of=graph.edges_of, n_right=graph.n_right)
-    return reduce_blocks(task, add_packed, graph.held, name="dc-affinities")
+def small_affinity(graph: BipartiteGraph) -> dict[str, Any]:
+    """The upper triangle of E_R = B^T D_X^-1 B, packed, for `cut_small_graph`."""
+    return dict(reduced(*_affinity_task(graph), graph.held, name="dc-affinities"))
+
+
+def lazy_affinity(graph: BipartiteGraph) -> da.Array:
+    """The same, lazy: 0-d; of many graphs together, which no named store keeps."""
+    return reduce_blocks(*_affinity_task(graph), graph.held, name="dc-affinities")
+
+
+def _affinity_task(graph: BipartiteGraph) -> tuple[Any, Any]:
+    return partial(_small_graph_block, edges_of=graph.edges_of, n_right=graph.n_right), add_packed
 
 
 def cut_small_graph(

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.lloyd import assign_rows, weighted_sqdist
-from ..runtime.execution import compute, map_to_objects, tiles
+from ..runtime.execution import tiles
+from ..runtime.passes import mapped
 
 __all__ = [
     "NO_WEIGHTS",
@@ -133,7 +134,7 @@ def farthest_over_blocks(
 ) -> NDArray[np.floating]:
     """The same of the rows of all blocks."""
     task = partial(farthest_block, points=points, centers=centers, n_wanted=n_wanted)
-    return join_farthest(compute(map_to_objects(task, held, name="dc-farthest", weights=weights))[0], n_wanted)
+    return join_farthest(mapped(task, held, name="dc-farthest", weights=weights), n_wanted)
 
 
 def farthest_block(

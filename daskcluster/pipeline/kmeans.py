@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.lloyd import assign_rows, closest_sqdist, plus_plus_rows, search_bytes
-from ..runtime.execution import FAN_IN, add_parts, compute, map_to_objects, reduce_blocks
+from ..runtime.execution import FAN_IN, add_parts
 from ..runtime.forecast import Cost, Sizes
+from ..runtime.passes import mapped, reduced
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_option, check_real
@@ -225,7 +226,7 @@ def parallel_starts(
     n_draws = PARALLEL_FACTOR * n_clusters
     for number in range(PARALLEL_ROUNDS):
         task = partial(_draw_block, points=points, candidates=candidates, n_draws=n_draws, seed=(root, number))
-        drawn = compute(map_to_objects(task, held, name="dc-draw", weights=weights))[0]
+        drawn = mapped(task, held, name="dc-draw", weights=weights)
         keys = np.concatenate([part["keys"] for part in drawn])
         rows = np.concatenate([part["rows"] for part in drawn])
         best = np.argsort(-keys, kind="stable")[:n_draws]
@@ -233,8 +234,7 @@ def parallel_starts(
             break  # every row is a candidate already
         candidates = np.concatenate([candidates, rows[best]])
     task = partial(lloyd_block, points=points, centers=candidates)
-    (found,) = compute(reduce_blocks(task, add_parts, held, name="dc-weigh", weights=weights))
-    masses = found["masses"]
+    masses = reduced(task, add_parts, held, name="dc-weigh", weights=weights)["masses"]
     starts = center_starts(candidates, n_clusters, stream(root, "recluster"), masses)
     return lloyd_in_memory(candidates, starts, masses)[0].centers
 

@@ -20,12 +20,11 @@ from ..kernels.lloyd import CenterSearch, accumulate_rows, reassign_rows
 from ..runtime.execution import (
     add_parts,
     beside,
-    compute,
     persist,
-    reduce_blocks,
     runs_in_process,
     tiles,
 )
+from ..runtime.passes import reduced
 from ..runtime.threads import one_blas_thread
 from .farthest import (
     NO_WEIGHTS,
@@ -361,7 +360,7 @@ def lloyd_over_blocks(
 
     def one_pass(centers: NDArray[np.float64]) -> dict[str, Any]:
         task = partial(lloyd_block, points=points, centers=centers, nearest=nearest_centers(points, centers))
-        return dict(compute(reduce_blocks(task, add_parts, held, name=name, weights=weights))[0])
+        return dict(reduced(task, add_parts, held, name=name, weights=weights))
 
     return lloyd_passes(
         one_pass,

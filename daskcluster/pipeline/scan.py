@@ -10,10 +10,11 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from ..io.identity import identity_of
 from ..io.inputs import Rows
 from ..kernels.rows import compute_dtype, finite_rows, scan_rows
-from ..runtime.execution import compute, map_to_objects
 from ..runtime.forecast import Cost, Sizes
+from ..runtime.passes import mapped
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_option
@@ -81,9 +82,10 @@ class Scan(Stage):
         """Rows to draw, each of so many bytes."""
         return self.n_sampled
 
-    def __call__(self, run: Run, weights: da.Array | None = None) -> RowScan:
-        """Scan the rows."""
-        found = self._scan(run, weights)
+    def __call__(self, run: Run, weights: da.Array | None = None, given: Any = None) -> RowScan:
+        """Scan the rows; `given` are the weights as the user gave them."""
+        with run.products.scanning(identity_of(run.rows.source, given if given is not None else weights)):
+            found = self._scan(run, weights)
         run.products.open(found.fingerprint)
         return found
 
@@ -94,7 +96,7 @@ class Scan(Stage):
             stream(run.seed, "sample"),
             weights=weights,
             unit_length=self.metric == "cosine",
-            fingerprint=run.products.named,
+            fingerprint=run.products.hashes,
         )
         if self.n_clusters > found.n_valid:
             raise ValueError(
@@ -163,8 +165,8 @@ def scan(
         rng.bit_generator.state = state
         ranks = draw_ranks(rng, int(valid.sum()), sample_size)
         offsets = np.concatenate([[0], np.cumsum(valid)])
-        pieces = map_to_objects(_take_valid, rows.blocks, name="dc-sample", ranks=ranks, offsets=offsets)
-        sample = np.concatenate([part["sample"] for part in compute(pieces)[0]])
+        pieces = mapped(_take_valid, rows.blocks, name="dc-sample", ranks=ranks, offsets=offsets)
+        sample = np.concatenate([part["sample"] for part in pieces])
     else:
         sample = np.concatenate([part["sample"] for part in found])
     minimum = np.min([part["minimum"] for part in found], axis=0)
@@ -192,9 +194,7 @@ def _draw_weighted(
     if n_weighted == 0:
         raise ValueError("sample_weight must be above zero for some row that takes part, got zeros only")
     seed = int(rng.integers(2**63))
-    parts = compute(map_to_objects(_draw_block, rows.blocks, name="dc-sample", weights=weights, size=size, seed=seed))[
-        0
-    ]
+    parts = mapped(_draw_block, rows.blocks, name="dc-sample", weights=weights, size=size, seed=seed)
     keys = np.concatenate([part["keys"] for part in parts])
     chosen = np.sort(np.argsort(-keys, kind="stable")[:size])
     sample = np.concatenate([part["rows"] for part in parts])[chosen]
@@ -215,7 +215,7 @@ def _draw_block(block: NDArray[Any], number: int, weights: NDArray[np.float64], 
 def _scan_blocks(
     rows: Rows, ranks: NDArray[np.int64], weights: da.Array | None, fingerprint: bool
 ) -> list[dict[str, Any]]:
-    parts = map_to_objects(
+    return mapped(
         _scan_block,
         rows.blocks,
         name="dc-check",
@@ -224,7 +224,6 @@ def _scan_blocks(
         size=rows.block_rows,
         fingerprint=fingerprint,
     )
-    return list(compute(parts)[0])
 
 
 def _scan_block(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ __all__ = [
     "apply_by_tiles",
     "beside",
     "compute",
+    "compute_each",
     "map_rows",
     "map_to_objects",
     "persist",
@@ -54,6 +56,39 @@ def compute(*collections: Any) -> tuple[Any, ...]:
     return _run(dask.compute, collections)
 
 
+def compute_each(tasks: Sequence[Any], done: Callable[[int, Any], None]) -> None:
+    """Compute delayed values, and hand over each as soon as it is there, in this thread: its place, and the value.
+
+    On a cluster a value is released by the workers when it was handed over, so one that dies takes nothing along but
+    what it was at.
+    """
+    client = active_client()
+    places = {task.key: place for place, task in enumerate(tasks)}
+    if client is None:
+
+        def see(key: Any, value: Any, *state: Any) -> None:
+            if key in places:
+                done(places[key], value)
+
+        with one_blas_thread():
+            dask.persist(*tasks, **progress.watch_local(see))
+        return
+    with _cluster_work(client):
+        from distributed import as_completed
+        from distributed.client import futures_of
+
+        futures = futures_of(dask.persist(*tasks))
+        clients.hold_futures(futures)
+        advance = progress.count_blocks(len(futures))
+        arriving = as_completed(futures, loop=client.loop)
+        del futures
+        for batch in arriving.batches():
+            for future, value in zip(batch, client.gather(batch), strict=True):
+                done(places[future.key], value)
+                future.release()
+                advance()
+
+
 def persist(*collections: Any) -> tuple[Any, ...]:
     """``dask.persist`` on the active scheduler, reporting to the current stage; returns when the work is done."""
     return _run(dask.persist, collections)
@@ -72,15 +107,22 @@ def _run_on_cluster(
 ) -> tuple[Any, ...]:
     from distributed import wait
 
-    if not client.nthreads():
-        logger.warning("waiting for workers: the scheduler %s has none yet", client.scheduler.address)
-    with one_blas_thread(), clients.large_graphs, clients.outside_the_pool(), released_on_failure():
+    with _cluster_work(client):
         persisted = dask.persist(*collections)
         clients.hold_futures(persisted)
         # `wait` takes the current client, and not the one that dask computes with.
         with client.as_current(), progress.watch_distributed(client, persisted):
             wait(persisted)
         return persisted if action is dask.persist else dask.compute(*persisted)
+
+
+@contextlib.contextmanager
+def _cluster_work(client: Any) -> Iterator[None]:
+    """What surrounds work on a cluster."""
+    if not client.nthreads():
+        logger.warning("waiting for workers: the scheduler %s has none yet", client.scheduler.address)
+    with one_blas_thread(), clients.large_graphs, clients.outside_the_pool(), released_on_failure():
+        yield
 
 
 def tiles(n_rows: int) -> Iterator[slice]:
@@ -164,15 +206,17 @@ def map_to_objects(
     *,
     name: str,
     weights: da.Array | None = None,
+    numbered: bool = True,
     **kwargs: Any,
 ) -> da.Array:
     """Apply a block function that returns a small dict: -> (n_blocks,) object array, for `compute` in block order.
 
-    The function takes the block's number as `number`, and the block's `weights` (rows, 1) when these are given.
+    The function takes the block's number as `number`, unless it is not `numbered`, and the block's `weights` (rows, 1)
+    when these are given.
     """
     others = [] if weights is None else [weights[:, None]]
     return da.map_blocks(
-        partial(_boxed, _Task(function)),
+        partial(_boxed, _Task(function), numbered),
         blocks,
         *others,
         token=name,
@@ -186,6 +230,7 @@ def map_to_objects(
 
 def _boxed(
     function: Callable[..., Any],
+    numbered: bool,
     block: Any,
     weights: Any = None,
     block_id: tuple[int, ...] = (0,),
@@ -193,8 +238,10 @@ def _boxed(
 ) -> Any:
     if weights is not None:
         kwargs["weights"] = weights
+    if numbered:
+        kwargs["number"] = block_id[0]
     box = np.empty(1, object)
-    box[0] = function(block, number=block_id[0], **kwargs)
+    box[0] = function(block, **kwargs)
     return box
 
 

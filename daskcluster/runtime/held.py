@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,14 @@ from ..errors import MissingChunksError
 from ..files.chunks import are_there, describe_store
 from ..files.digests import block_digest
 from .blocks import as_declared
-from .execution import compute, map_to_objects
+from .execution import compute, compute_each, map_to_objects
 from .scratch import ScratchFolder
 from .visibility import Seen
 
-__all__ = ["Held", "as_dask", "create_rows", "damaged_blocks", "fill"]
+__all__ = ["Held", "as_dask", "create_rows", "damaged_blocks", "fill", "fill_blocks", "remove_half_written"]
+
+#: In the name of a file that is going to be a block.
+GROWING = ".growing-"
 
 #: What a block says of itself when it is computed: (block, number) -> small dict.
 Summarize = Callable[..., dict[str, Any]]
@@ -82,11 +85,14 @@ class Held:
             self.array[rows] = block
             return
         self._make_folder(file.parent)
-        with open(file, "wb") as target:
+        # Renamed when it is whole: a worker that a killed fit left may write a block that is being read already.
+        growing = file.with_name(f"{file.name}{GROWING}{uuid.uuid4().hex}")
+        with open(growing, "wb") as target:
             # Not `tofile`, whose error does not say that the disk is full.
             target.write(np.ascontiguousarray(block, self.dtype).reshape(-1).view(np.uint8).data)
             # A stored chunk is whole; what stands behind the last row is never read.
             target.truncate(self.array.chunks[0] * self.dtype.itemsize * math.prod(self.shape[1:]))
+        growing.replace(file)
 
     def _make_folder(self, folder: Path) -> None:
         """Make the folder of a chunk. That of the array is there, or was removed when the fit ended: it stays so."""
@@ -128,59 +134,80 @@ def create_rows(group: zarr.Group, array: da.Array) -> zarr.Array[Any]:
     )
 
 
-def fill(
-    target: Held, array: da.Array, name: str, summarize: Summarize | None, *, digests: bool = False
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Compute an array into a target of its shape, block by block.
+def fill(target: Held, array: da.Array, name: str, summarize: Summarize | None) -> list[dict[str, Any]]:
+    """Compute an array into a target of its shape, block by block; the summaries of the blocks, in their order."""
+    writer = partial(_write_block, target=target, size=array.chunksize[0], name=name, summarize=summarize)
+    return [block["summary"] for block in compute(map_to_objects(writer, array, name=f"dc-{name}"))[0]]
 
-    Returns
-    -------
-    summaries : list of dict
-        One a block, in block order.
-    digests : list of str
-        Those of the blocks, if asked for.
-    """
-    writer = partial(
-        _write_block, target=target, size=array.chunksize[0], name=name, summarize=summarize, digests=digests
-    )
-    found = list(compute(map_to_objects(writer, array, name=f"dc-{name}"))[0])
-    return [block["summary"] for block in found], [block["digest"] for block in found if digests]
+
+def fill_blocks(
+    target: Held,
+    array: da.Array,
+    name: str,
+    summarize: Summarize | None,
+    numbers: list[int],
+    done: Callable[[int, dict[str, Any]], None],
+) -> None:
+    """Compute some blocks of an array into a target; `done` gets each one's number, and its summary and digest."""
+    writer = partial(_write_block, target=target, size=array.chunksize[0], name=name, summarize=summarize, digest=True)
+    tasks = map_to_objects(writer, array, name=f"dc-{name}").to_delayed().ravel()
+    compute_each([tasks[number] for number in numbers], lambda place, box: done(numbers[place], box[0]))
+
+
+def remove_half_written(folder: Path) -> None:
+    """Remove what tasks of a killed fit left of the blocks that they were writing."""
+    for file in folder.rglob(f"*{GROWING}*"):
+        file.unlink(missing_ok=True)
 
 
 def _write_block(
-    block: NDArray[Any], number: int, target: Held, size: int, name: str, summarize: Summarize | None, digests: bool
+    block: NDArray[Any],
+    number: int,
+    target: Held,
+    size: int,
+    name: str,
+    summarize: Summarize | None,
+    digest: bool = False,
 ) -> dict[str, Any]:
     start, stop = number * size, min((number + 1) * size, target.shape[0])
     what = f"block {number} of the product {name!r}"
     block = as_declared(what, block, (stop - start, *target.shape[1:]), target.dtype)
     target[start:stop] = block
-    # The digest of what was meant to be written; in the dtype in which it is.
-    digest = block_digest(np.ascontiguousarray(block, target.dtype)) if digests else ""
-    return {"summary": {} if summarize is None else summarize(block), "digest": digest}
+    found: dict[str, Any] = {"summary": {} if summarize is None else summarize(block)}
+    if digest:  # of what was meant to be written; in the dtype in which it is
+        found["digest"] = block_digest(np.ascontiguousarray(block, target.dtype))
+    return found
 
 
 # -- what is found again ----------------------------------------------------------------------------------------------
 
 
-def damaged_blocks(held: Held, name: str, digests: list[str] | None) -> list[int]:
+def damaged_blocks(held: Held, name: str, digests: Mapping[int, str] | None) -> list[int]:
     """Numbers of the blocks of a store that are not what was written; reads all of them once.
 
     Parameters
     ----------
-    digests : list of str, or None
-        Those of the blocks. None, for a store that has none, looks whether the files are there and have their lengths.
+    digests : mapping of int to str, or None
+        Those of the blocks by their numbers: no others are looked at. None, for a store that has none, looks whether
+        the files of all are there and have their lengths.
     """
-    size, n_rows = held.array.chunks[0], held.shape[0]
-    numbers = da.arange(-(-n_rows // size), chunks=1)
-    found = compute(map_to_objects(_look_at_block, numbers, name=f"dc-check-{name}", held=held, read=bool(digests)))[0]
-    looks = [block["found"] for block in found]
-    wanted = digests or [""] * len(looks)
-    suspect = [number for number, (look, digest) in enumerate(zip(looks, wanted, strict=True)) if look != digest]
+    read = digests is not None
+    wanted = dict.fromkeys(range(-(-held.shape[0] // held.array.chunks[0])), "") if digests is None else dict(digests)
+    if not wanted:
+        return []
+    numbers = da.from_array(np.array(list(wanted)), chunks=1, name=f"dc-numbers-{uuid.uuid4().hex}")
+    found = compute(map_to_objects(_look, numbers, name=f"dc-check-{name}", numbered=False, held=held, read=read))[0]
+    looks = zip(wanted, (block["found"] for block in found), strict=True)
+    suspect = [number for number, look in looks if look != wanted[number]]
     # A worker that does not see the store finds damage everywhere: what this process sees itself, decides.
-    return [n for n in suspect if _look_at_block(None, n, held, bool(digests))["found"] != wanted[n]]
+    return [number for number in suspect if _look_at_block(number, held, read)["found"] != wanted[number]]
 
 
-def _look_at_block(_: Any, number: int, held: Held, read: bool) -> dict[str, str | None]:
+def _look(number: NDArray[np.int64], held: Held, read: bool) -> dict[str, str | None]:
+    return _look_at_block(int(number[0]), held, read)
+
+
+def _look_at_block(number: int, held: Held, read: bool) -> dict[str, str | None]:
     """The digest of a block, or "" when it is only looked at; None where it is not there, or has another length."""
     size = held.array.chunks[0]
     rows = slice(number * size, min((number + 1) * size, held.shape[0]))

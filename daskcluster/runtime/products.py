@@ -6,7 +6,9 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,11 +27,15 @@ from .execution import active_client, compute, map_to_objects, persist, runs_in_
 from .held import Held, as_dask, create_rows, fill
 from .scratch import ScratchFolder
 from .seeding import root_seed
-from .store import NamedStore, Product, RowProduct
+from .standing import resumption
+from .store import INNER, NamedStore, Product, RowProduct
 
 __all__ = ["Products", "budget_bytes"]
 
 FORMAT = 1
+
+#: The folder that the next fit takes as its named store, see `Products.inner`.
+_inner: ContextVar[list[Path]] = ContextVar("daskcluster_inner_store", default=[])  # noqa: B039  # never filled
 
 
 def budget_bytes() -> int:
@@ -89,12 +95,18 @@ class Products:
                 {"storage": os.fspath(storage)}, {name: place_of(given) for name, given in (inputs or {}).items()}
             )
             check_outside(local_path(storage), os.fspath(storage))
-        self._store = None if storage is None else NamedStore(storage)
+        waiting = _inner.get()
+        if storage is None and waiting:
+            self._store: NamedStore | None = NamedStore(waiting.pop(), inner=True)
+        else:
+            self._store = None if storage is None else NamedStore(storage)
         self._scratch: ScratchFolder | None = None
         stored = None if self._store is None else self._store.stored
         self.seed = root_seed(random_state) if stored is None or random_state is not None else int(stored["seed"])
         #: The stages of the fit, and what each keeps: noted beside the key, no part of it.
         self.stages: list[dict[str, Any]] = []
+        #: What is there of an earlier run, in words; empty where nothing is.
+        self.resumes = "" if stored is None or self._store is None else resumption(self._store.folder)
         self.key = {"format": FORMAT, "method": method, "parameters": _as_json(parameters), "seed": self.seed}
         if self._store is not None:
             self._store.check_free()
@@ -104,6 +116,25 @@ class Products:
     def named(self) -> bool:
         """Whether the products go to a named store."""
         return self._store is not None
+
+    @property
+    def hashes(self) -> bool:
+        """Whether the input is to be hashed, for `open`; that of a fit inside another one is known to be the same."""
+        return self._store is not None and not self._store.inner
+
+    @contextmanager
+    def inner(self, name: str) -> Iterator[None]:
+        """Let the first fit inside, which names no storage, use a named store inside this one while that lasts."""
+        if self._store is None:
+            yield
+            return
+        folder = self._store.folder / f".{name}{INNER}"
+        token = _inner.set([folder])
+        try:
+            yield
+        finally:
+            _inner.reset(token)
+        remove(folder)
 
     def open(self, fingerprint: str) -> None:
         """Bind the named store to the input's fingerprint, and hold it for this fit.
@@ -129,7 +160,29 @@ class Products:
         if self._store is None:
             return make()
         kept = self._store.small(name)
-        return self._store.keep_small(name, make()) if kept is None else kept
+        return self._store.keep_small(name, make) if kept is None else kept
+
+    @contextmanager
+    def making(self, name: str, *, stays: bool = False) -> Iterator[None]:
+        """Keep in the named store what the passes inside find, until they have ended well; see `parts.py`.
+
+        For products that are made together; `small` does so by itself. It `stays` where what is found is no product,
+        and is needed by each run.
+        """
+        with nullcontext() if self._store is None else self._store.making(name, stays=stays):
+            yield
+
+    @contextmanager
+    def scanning(self, identity: str | None) -> Iterator[None]:
+        """Keep in the named store what the first passes over an input find, where something tells it without reading.
+
+        Before `open`, whose fingerprint they make.
+        """
+        if self._store is None:
+            yield
+            return
+        with self._store.scanning(identity, self.key, {"stages": self.stages}):
+            yield
 
     def path(self, name: str) -> Path:
         """Where a product of the named store is, or is to be."""
@@ -138,8 +191,16 @@ class Products:
         return self._store.folder / name
 
     def discard(self, name: str) -> None:
-        """Remove a product of the named store, if it has it."""
-        remove(self.path(name))
+        """Remove a product of the named store, if it has it or a part of it."""
+        if self._store is not None:
+            self._store.discard(name)
+
+    def scaffolding(self, name: str, array: da.Array, summarize: Callable[..., dict[str, Any]] | None) -> RowProduct:
+        """Rows that later products are made from, and nothing else: `discard` them when those are kept.
+
+        Without a named store they go with the array over them. Their name begins with a dot.
+        """
+        return (Products(None, name, {}, 0) if self._store is None else self).rows(name, array, summarize)
 
     def kept(self, name: str, read: Callable[[Path], Product]) -> Product | None:
         """What `read` makes of a product's path, if the named store has one that is not damaged."""
@@ -184,7 +245,7 @@ class Products:
         if fits and active_client() is None and runs_in_process():
             # One array that the tasks fill: with persisted blocks dask would run a second task a block and pass.
             held = Held(np.empty(array.shape, array.dtype), None)
-            return as_dask(held, array), fill(held, array, name, summarize)[0]
+            return as_dask(held, array), fill(held, array, name, summarize)
         if fits or active_client() is not None:
             array = check_blocks(f"the product {name!r}", array)
             if summarize is None:
@@ -207,7 +268,7 @@ def _write_scratch(
     path = owner.path / name
     try:
         stored = create_rows(zarr.open_group(path, mode="w"), array)
-        summaries, _ = fill(Held(stored, None), array, name, summarize)
+        summaries = fill(Held(stored, None), array, name, summarize)
     except OSError as error:
         remove(path)
         full = disk_full(

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -16,7 +16,7 @@ from dask.callbacks import Callback
 
 from .threads import Shared
 
-__all__ = ["Progress", "watch_distributed", "watch_local"]
+__all__ = ["Progress", "count_blocks", "watch_distributed", "watch_local"]
 
 logger = logging.getLogger("daskcluster")
 
@@ -93,6 +93,13 @@ class Progress:
         elif self.verbose:
             _lines.__exit__()
 
+    def say(self, text: str) -> None:
+        """Tell something about the fit; of one inside another fit's stage at level DEBUG."""
+        inner = _current.get() is not None
+        logger.log(logging.DEBUG if inner else logging.INFO, text)
+        if self._bars is not None and not inner:
+            self._bars.console.print(text, highlight=False)
+
     def detail(self, text: str) -> None:
         """Show something beside the name of the running stage."""
         stage = _current.get()
@@ -161,15 +168,26 @@ class _CountTasks(Callback):
         self._stage.advance()
 
 
-def watch_local() -> dict[str, Any]:
+def watch_local(see: Callable[..., None] | None = None) -> dict[str, Any]:
     """Arguments of ``dask.compute`` that have tasks of a local scheduler counted for the current stage.
 
-    Not a context, which would count the tasks of other threads as well. What the user watches with goes on.
+    `see` is called with each key and value. Not a context, which would count the tasks of other threads as well. What
+    the user watches with goes on.
     """
     stage = _current.get()
-    if stage is None or stage.bars is None:
-        return {}
-    return {"callbacks": [*Callback.active, _CountTasks(stage)._callback]}
+    own = [] if stage is None or stage.bars is None else [_CountTasks(stage)]
+    if see is not None:
+        own.append(Callback(posttask=see))
+    return {"callbacks": [*Callback.active, *(each._callback for each in own)]} if own else {}
+
+
+def count_blocks(number: int) -> Callable[[], None]:
+    """Announce so many blocks of the current stage; what is returned reports one more of them as finished."""
+    stage = _current.get()
+    if stage is None:
+        return lambda: None
+    stage.add(number)
+    return stage.advance
 
 
 @contextmanager

@@ -100,6 +100,8 @@ class Run:
     def __enter__(self) -> Run:
         self._open.enter_context(ending_signals(_exit))
         self._open.enter_context(self._progress)
+        if self.products.resumes:
+            self._progress.say(f"resumed: {self.products.resumes}")
         self._open.enter_context(released_on_failure())
         return self
 

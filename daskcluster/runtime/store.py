@@ -1,15 +1,25 @@
 """The named store: a folder of products, from which a run resumes.
 
 A folder with one JSON file, the key, and one Zarr group a product. A product is written under a hidden name and renamed
-when it is complete (`files.atomic_path`), so at any moment every visible product is whole, whatever killed the run.
-Every product carries a digest of its content, one a block where it has a row block, which are compared before a later
-run believes it: a damaged product is put away, with a warning, and made again.
+when it is complete, so at any moment every visible product is whole, whatever killed the run. Every product carries a
+digest of its content, one a block where it has a row block, which are compared before a later run believes it: a
+damaged product is put away, with a warning, and made again.
+
+What is not complete grows under names that do not change, so that the next run goes on with it:
+
+==================  ==================================================================================================
+``.NAME.growing``   rows of a product: its row blocks that are there
+``.NAME.parts``     records: which row blocks are finished, each with its digest and written after it; or what the
+                    passes found that a small product is made from (`parts.py`)
+``.scan-ID.parts``  what the first passes over the input found, as long as this is the same, see `scanning`
+==================  ==================================================================================================
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,17 +28,22 @@ import numpy as np
 import zarr
 
 from ..errors import DamagedStoreError, StorageMismatchError, warn_user
-from ..files import atomic_path, kind_of, local_path, remove
+from ..files import atomic_path, growing_path, kind_of, local_path, remove
 from ..files.digests import Damage, check_digest, describe_content, json_digest, read_arrays, reading
 from ..files.locks import LOCK_FILE, FolderLock, check_free
 from ..files.places import KEY_FILE
+from ..files.records import Records
 from ..typing import PathInput
-from .held import Held, Summarize, as_dask, create_rows, damaged_blocks, fill
+from .held import Held, Summarize, as_dask, create_rows, damaged_blocks, fill_blocks, remove_half_written
+from .parts import Parts, recorded
 
-__all__ = ["NamedStore", "describe_product", "read_key"]
+__all__ = ["GROWING", "INNER", "PARTS", "SCAN", "NamedStore", "read_key"]
 
 #: Entries of a key.
 _KEY_NAMES = {"format", "method", "parameters", "seed", "input", "stages"}
+
+#: Ends of the names of what grows; the scan's begins so.
+GROWING, PARTS, SCAN, INNER = ".growing", ".parts", ".scan-", ".inner"
 
 #: Held rows, and a small dict a block.
 RowProduct = tuple[da.Array, list[dict[str, Any]]]
@@ -43,6 +58,8 @@ class NamedStore:
     ----------
     storage : path
         Nothing is made there before `open`.
+    inner : bool
+        Whether it lies inside another one, which belongs to the same input: what its passes found is always believed.
 
     Raises
     ------
@@ -52,17 +69,24 @@ class NamedStore:
         If its key is damaged.
     """
 
-    def __init__(self, storage: PathInput) -> None:
+    def __init__(self, storage: PathInput, inner: bool = False) -> None:
         self.folder = local_path(storage)
+        self.inner = inner
         self._lock: FolderLock | None = None
+        self._scan: Parts | None = None
         #: The key that was found, or None.
         self.stored = read_key(self.folder)
+
+    @property
+    def bound(self) -> bool:
+        """Whether the store belongs to some input; else nothing of it is there but what its first scan has found."""
+        return self.stored is not None and self.stored.get("input") is not None
 
     # -- the key -------------------------------------------------------------------------------------------------------
 
     def check(self, key: dict[str, Any]) -> None:
         """Refuse a store of another method, parameters or seed."""
-        if self.stored is None:
+        if self.stored is None or not self.bound:
             return
         for name, given in key.items():
             found = self.stored.get(name)
@@ -92,22 +116,70 @@ class NamedStore:
         StorageBusyError
             If another fit holds it.
         """
+        self._hold()
+        if not self.bound:
+            self._write_key({**key, **more})
+        else:
+            self.check({name: value for name, value in key.items() if name != "input"})
+            if self.stored is not None and self.stored["input"] != key["input"]:
+                self._forget_scan()
+                raise StorageMismatchError(
+                    f"storage {str(self.folder)!r} was made from other data; give the same data, another storage, "
+                    "or remove the folder"
+                )
+        own = None if self._scan is None else self._scan.path
+        for other in self.folder.glob(f"{SCAN}*{PARTS}"):
+            if other != own and own is not None:
+                remove(other)
+
+    def _hold(self) -> None:
         if self._lock is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = FolderLock(self.folder, "storage")
         self.stored = read_key(self.folder)  # another fit may have made it since
-        if self.stored is None:
-            with atomic_path(self.folder / KEY_FILE, kind="file") as temporary:
-                content = json.loads(json.dumps({**key, **more}))
-                content["digest"] = json_digest(content)
-                temporary.write_text(json.dumps(content, indent=1, sort_keys=True))
+
+    def _write_key(self, key: dict[str, Any]) -> None:
+        content = json.loads(json.dumps(key))
+        content["digest"] = json_digest(content)
+        with atomic_path(self.folder / KEY_FILE, kind="file", overwrite=True) as temporary:
+            temporary.write_text(json.dumps(content, indent=1, sort_keys=True))
+        self.stored = read_key(self.folder)
+
+    @contextmanager
+    def scanning(self, identity: str | None, key: dict[str, Any], more: dict[str, Any]) -> Iterator[None]:
+        """Keep what the passes inside find, before the store is bound to the input that they read.
+
+        Parameters
+        ----------
+        identity : str or None
+            Tells the input from one with other content, without reading it: a later run with the same one believes
+            what is there. None where nothing tells, and nothing is kept.
+        key, more : dict
+            As for `open`; they do not bind a store that has no input yet.
+        """
+        if self.inner:
+            identity = "inner"
+        if identity is None:
+            yield
             return
-        self.check({name: value for name, value in key.items() if name != "input"})
-        if self.stored.get("input") != key["input"]:
-            raise StorageMismatchError(
-                f"storage {str(self.folder)!r} was made from other data; give the same data, another storage, "
-                "or remove the folder"
-            )
+        self._hold()
+        if not self.bound:
+            self._write_key({**key, **more, "input": None})
+        self._scan = Parts(self.folder / f"{SCAN}{identity}{PARTS}")
+        try:
+            with recorded(self._scan):
+                yield
+        except ValueError:  # what the input is refused for, and not what interrupts
+            self._forget_scan()
+            raise
+        self._scan.save_long()
+
+    def _forget_scan(self) -> None:
+        if self._scan is not None:
+            self._scan.clear()
+        if self._lock is not None and not self.bound:
+            (self.folder / KEY_FILE).unlink(missing_ok=True)
+            self.stored = None
 
     def close(self) -> None:
         """Give the store free."""
@@ -126,7 +198,11 @@ class NamedStore:
         if not path.exists():
             return None
         try:
-            return read(path)
+            product = read(path)
+            if self.parts_file(name).exists():  # of a run that was killed when it was just complete
+                with suppress(OSError):
+                    self.parts_file(name).unlink(missing_ok=True)
+            return product
         except Damage as damage:
             what = f"product {name!r} of storage {str(self.folder)!r} is damaged: {damage}"
         except DamagedStoreError as error:
@@ -144,34 +220,107 @@ class NamedStore:
         """A product of small arrays and numbers."""
         return self.kept(name, _read_small)
 
-    def keep_small(self, name: str, product: dict[str, Any]) -> dict[str, Any]:
-        """Keep one; returned as it is read again."""
+    def keep_small(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Make and keep one; returned as it is read again."""
         path = self.folder / name
-        arrays = {key: value for key, value in product.items() if isinstance(value, np.ndarray)}
-        values = json.loads(json.dumps({key: value for key, value in product.items() if key not in arrays}))
-        needed = sum(array.nbytes for array in arrays.values())
-        with atomic_path(path, needed_bytes=needed) as temporary:
-            group = zarr.open_group(temporary, mode="w")
-            for key, array in arrays.items():
-                group.create_array(key, data=array)
-            content = {"values": values, "arrays": describe_content(arrays)}
-            group.attrs.update({**content, "digest": json_digest(content)})
+        with self.making(name):
+            product = make()
+            arrays = {key: value for key, value in product.items() if isinstance(value, np.ndarray)}
+            values = json.loads(json.dumps({key: value for key, value in product.items() if key not in arrays}))
+            needed = sum(array.nbytes for array in arrays.values())
+            with atomic_path(path, needed_bytes=needed) as temporary:
+                group = zarr.open_group(temporary, mode="w")
+                for key, array in arrays.items():
+                    group.create_array(key, data=array)
+                content = {"values": values, "arrays": describe_content(arrays)}
+                group.attrs.update({**content, "digest": json_digest(content)})
         return _read_small(path)
+
+    def parts_file(self, name: str) -> Path:
+        """Where the records are of a product that grows."""
+        return self.folder / f".{name}{PARTS}"
+
+    @contextmanager
+    def making(self, name: str, *, stays: bool = False) -> Iterator[None]:
+        """Keep what the passes inside find until they have ended well: by then, what they are for is kept.
+
+        What `stays` serves each run as long as the store is there.
+        """
+        parts = Parts(self.parts_file(name))
+        with recorded(parts):
+            yield
+        if stays:
+            parts.save_long()
+        else:
+            parts.clear()
 
     def rows(self, name: str, like: da.Array) -> RowProduct | None:
         """A product with one entry a row, in the blocks of another array; every block is compared with its digest."""
         return self.kept(name, lambda path: _read_rows(path, like, check=True))
 
     def keep_rows(self, name: str, array: da.Array, summarize: Summarize | None) -> RowProduct:
-        """Compute and keep one."""
-        path = self.folder / name
-        with atomic_path(path, needed_bytes=array.nbytes) as temporary:
-            group = zarr.open_group(temporary, mode="w")
-            stored = create_rows(group, array)
-            summaries, digests = fill(Held(stored, None), array, name, summarize, digests=True)
-            content = {"summaries": json.loads(json.dumps(summaries)), "blocks": digests, "rows": _form(stored)}
-            group.attrs.update({**content, "digest": json_digest(content)})
+        """Compute and keep one, but for the blocks that an earlier run has finished."""
+        path, growing = self.folder / name, self.folder / f".{name}{GROWING}"
+        with growing_path(path, growing, array.nbytes):
+            records = Records(self.parts_file(name))
+            stored, finished = _grown(growing, records, array, name)
+            missing = [number for number in range(array.numblocks[0]) if number not in finished]
+
+            def done(number: int, found: dict[str, Any]) -> None:
+                finished[number] = found
+                records.put({str(number): found})
+
+            if missing:
+                fill_blocks(Held(stored, None), array, name, summarize, missing, done)
+            blocks = [finished[number] for number in range(array.numblocks[0])]
+            content = {
+                "summaries": json.loads(json.dumps([block["summary"] for block in blocks])),
+                "blocks": [block["digest"] for block in blocks],
+                "rows": _form(stored),
+            }
+            zarr.open_group(growing, mode="r+").attrs.update({**content, "digest": json_digest(content)})
+        records.clear()
         return _read_rows(path, array, check=False)
+
+    def discard(self, name: str) -> None:
+        """Remove a product, and what there is of one that grows."""
+        for path in (self.folder / name, self.folder / f".{name}{GROWING}", self.parts_file(name)):
+            remove(path)
+
+
+def _grown(
+    growing: Path, records: Records, like: da.Array, name: str
+) -> tuple[zarr.Array[Any], dict[int, dict[str, Any]]]:
+    """Rows that grow, and what is known of the blocks that are finished; empty ones where those are of another form."""
+    form = {"shape": list(like.shape), "dtype": like.dtype.str, "chunks": list(like.chunksize)}
+    if "rows" in records and records.get("rows") == form:
+        try:
+            with reading("its rows"):
+                stored = zarr.open_group(growing, mode="r+")["rows"]
+                if not isinstance(stored, zarr.Array) or _form(stored) != form:
+                    raise Damage("they have another form")
+        except Damage:
+            pass
+        else:
+            return stored, _finished(growing, Held(stored, None), records, name)
+    remove(growing)
+    records.clear()
+    stored = create_rows(zarr.open_group(growing, mode="w"), like)
+    records.put({"rows": form})
+    return stored, {}
+
+
+def _finished(growing: Path, held: Held, records: Records, name: str) -> dict[int, dict[str, Any]]:
+    """What the records say of blocks which are as they were written."""
+    remove_half_written(growing)
+    found = {int(key): records.get(key) for key in records if key != "rows"}
+    bad = damaged_blocks(held, name, {number: block["digest"] for number, block in found.items()})
+    if bad:
+        warn_user(
+            f"{len(bad)} of {len(found)} finished row blocks of the product {name!r} of storage "
+            f"{str(growing.parent)!r} are not what was stored, first {bad[0]}; they are made again"
+        )
+    return {number: block for number, block in found.items() if number not in bad}
 
 
 def _form(array: zarr.Array[Any]) -> dict[str, Any]:
@@ -205,25 +354,10 @@ def _read_rows(path: Path, like: da.Array, *, check: bool) -> RowProduct:
     held = Held(stored, None)
     if check:
         with reading("its rows"):
-            bad = damaged_blocks(held, path.name, content["blocks"] if has_digest else None)
+            bad = damaged_blocks(held, path.name, dict(enumerate(content["blocks"])) if has_digest else None)
         if bad:
             raise Damage(f"{len(bad)} of its {like.numblocks[0]} row blocks are not what was stored, first {bad[0]}")
     return as_dask(held, like), summaries
-
-
-def describe_product(path: Path) -> dict[str, dict[str, Any]] | None:
-    """Shape, dtype and chunks of the arrays of a product by name, as JSON; None where its description is damaged."""
-    try:
-        with reading("its description"):
-            group = zarr.open_group(path, mode="r")
-            if not group.attrs.get("daskcluster"):  # a model has its own digest
-                check_digest(group.attrs.asdict(), "its description")
-            return {
-                name: {"shape": list(array.shape), "dtype": str(array.dtype), "chunks": list(array.chunks)}
-                for name, array in sorted(group.arrays())
-            }
-    except Damage:
-        return None
 
 
 # -- the key -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,221 @@
+"""Records that are added to a file one after the other, each with a checksum: what a killed program left is read.
+
+A record is a key and a value of plain things: numbers, text, bytes, None, lists, tuples, dicts and NumPy arrays. It is
+written as JSON and the bytes of its arrays, so reading one never runs code. The last record may be torn; it, and what
+comes behind a damaged one, counts as never written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .removal import remove
+
+__all__ = ["Records", "decode", "encode"]
+
+#: Before each record: checksum, bytes of its JSON, bytes of its arrays.
+_HEAD = 32
+#: A file is written anew when so many bytes of it are superseded, and half of it is.
+_MOST_DEAD_BYTES = 2**26
+
+
+class Records:
+    """A file of records.
+
+    Parameters
+    ----------
+    path : Path
+        Is made with the first record, and its folder. What is there is read.
+
+    Notes
+    -----
+    One process writes at a time. `_load`, `_append` and `_replace` are all that touches the file: a store without
+    appending keeps each batch as an object of its own, numbered, and writes it in one step.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        #: Key -> offset of the record and its lengths; the last one of a key counts.
+        self._index: dict[str, tuple[int, int, int]] = {}
+        self._end = 0
+        self._dead = 0
+        self._load()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._index
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def get(self, key: str) -> Any:
+        """The value of a key; KeyError where there is none."""
+        offset, text_bytes, array_bytes = self._index[key]
+        with open(self.path, "rb") as file:
+            file.seek(offset + _HEAD)
+            return _decoded(file.read(text_bytes), file.read(array_bytes))[1]
+
+    def put(self, values: Mapping[str, Any], forget: tuple[str, ...] = ()) -> None:
+        """Add records, in one write; `forget` names others that are superseded, and may be found once more."""
+        for key in (*forget, *values):
+            if key in self._index:
+                self._dead += _HEAD + sum(self._index.pop(key)[1:])
+        content = bytearray()
+        for key, value in values.items():
+            record, lengths = _encoded(key, value)
+            self._index[key] = (self._end + len(content), *lengths)
+            content += record
+        self._append(bytes(content))
+        if self._dead > max(_MOST_DEAD_BYTES, self._end // 2):
+            self._replace()
+
+    def forget(self, keys: list[str]) -> None:
+        """Remove records, so that they are not found again either."""
+        for key in keys:
+            del self._index[key]
+        self._replace()
+
+    def clear(self) -> None:
+        """Remove the file."""
+        self._index.clear()
+        self._end = self._dead = 0
+        if self.path.exists():  # where nothing may be written there is nothing to remove
+            remove(self.path)
+
+    # -- bytes ---------------------------------------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        """Find the whole records of the file."""
+        try:
+            file = open(self.path, "rb")  # noqa: SIM115
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        with file:
+            while True:
+                head = file.read(_HEAD)
+                lengths = _lengths(head)
+                if lengths is None:
+                    return
+                text, arrays = (file.read(length) for length in lengths)
+                if (len(text), len(arrays)) != lengths or _checksum(text, arrays) != head[:8]:
+                    return
+                try:
+                    key = _decoded(text, arrays)[0]
+                except (ValueError, KeyError, TypeError):
+                    return
+                if key in self._index:
+                    self._dead += _HEAD + sum(self._index[key][1:])
+                self._index[key] = (self._end, *lengths)
+                self._end += _HEAD + sum(lengths)
+
+    def _append(self, content: bytes) -> None:
+        """Write behind the last whole record: a torn one is written over."""
+        if not content:
+            return
+        self.path.parent.mkdir(exist_ok=True)
+        with open(self.path, "r+b" if self.path.exists() else "wb") as file:
+            file.truncate(self._end)
+            file.seek(self._end)
+            file.write(content)
+        self._end += len(content)
+
+    def _replace(self) -> None:
+        """Write the file anew, without what is superseded."""
+        new = self.path.with_name(f"{self.path.name}.new")
+        index, end = {}, 0
+        with open(self.path, "rb") as old, open(new, "wb") as file:
+            for key, (offset, *lengths) in self._index.items():
+                size = _HEAD + sum(lengths)
+                old.seek(offset)
+                file.write(old.read(size))
+                index[key] = (end, *lengths)
+                end += size
+        os.replace(new, self.path)
+        self._index, self._end, self._dead = index, end, 0  # type: ignore[assignment]
+
+
+# -- the form of a record ----------------------------------------------------------------------------------------------
+
+
+def _checksum(text: bytes, arrays: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(arrays, zlib.crc32(text))
+
+
+def _lengths(head: bytes) -> tuple[int, int] | None:
+    """Lengths of a record from its head; None where it is torn."""
+    match = re.fullmatch(rb"[0-9a-f]{8} +(\d+) +(\d+)\n", head)
+    return (int(match[1]), int(match[2])) if match is not None and len(head) == _HEAD else None
+
+
+def _encoded(key: str, value: Any) -> tuple[bytes, tuple[int, int]]:
+    arrays: list[np.ndarray[Any, Any]] = []
+    plain = encode(value, arrays)
+    orders = ["F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C" for array in arrays]
+    forms = [[array.dtype.str, list(array.shape), order] for array, order in zip(arrays, orders, strict=True)]
+    text = json.dumps([key, plain, forms], separators=(",", ":")).encode()
+    content = b"".join(array.tobytes("A") for array in arrays)
+    head = b"%s %10d %11d\n" % (_checksum(text, content), len(text), len(content))
+    return head + text + content, (len(text), len(content))
+
+
+def _decoded(text: bytes, content: bytes) -> tuple[str, Any]:
+    key, plain, forms = json.loads(text)
+    arrays, start = [], 0
+    for dtype, shape, order in forms:
+        count = int(np.prod(shape, dtype=np.int64))
+        array = np.frombuffer(content, np.dtype(dtype), count, start).reshape(shape, order=order)
+        start += array.nbytes
+        arrays.append(array.copy("A"))  # in its order: products of matrices may have other last digits in another one
+    return str(key), decode(plain, arrays)
+
+
+def encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    """A value as JSON takes it; its arrays are put into a list, and named by their place there.
+
+    Raises
+    ------
+    TypeError
+        If something in it is of another kind than those that come back as they were.
+    """
+    if value is None or type(value) in (bool, int, str, float):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufc":
+            raise TypeError(f"no array of {array.dtype} is kept in a record")
+        arrays.append(array)
+        return {"array" if isinstance(value, np.ndarray) else "number": len(arrays) - 1}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [encode(item, arrays) for item in value]}
+    if type(value) is dict:
+        return {"dict": [[encode(key, arrays), encode(item, arrays)] for key, item in value.items()]}
+    raise TypeError(f"no {type(value).__name__} is kept in a record")
+
+
+def decode(plain: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    """The value of which `encode` made this."""
+    if not isinstance(plain, dict):
+        return plain
+    ((kind, content),) = plain.items()
+    if kind == "array":
+        return arrays[content]
+    if kind == "number":
+        return arrays[content][()]
+    if kind == "bytes":
+        return bytes.fromhex(content)
+    if kind == "dict":
+        return {decode(key, arrays): decode(item, arrays) for key, item in content}
+    items = (decode(item, arrays) for item in content)
+    return tuple(items) if kind == "tuple" else list(items)
