@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..pipeline.scan import RowScan
 from ..runtime.execution import compute, map_to_objects
+from ..runtime.pieces import as_column
 from ..runtime.products import Products
 from .row_constraints import RowConstraints, say_empty
 
@@ -51,7 +52,7 @@ def present_constraints(
         if some_missing:
             codes = da.map_blocks(
                 _codes_of_present,
-                codes[:, None],
+                as_column(codes),
                 blocks,
                 present=present,
                 token="dc-classes",

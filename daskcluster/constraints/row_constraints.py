@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..errors import warn_user
 from ..io.inputs import Rows, cut_column
 from ..runtime.execution import compute, map_rows, map_to_objects
+from ..runtime.pieces import as_column
 from .labels import check_labels, check_weights, known_labels, whole_labels
 from .links import NO_LINKS, Links
 
@@ -108,7 +109,7 @@ def labels_on_rows(
     found = compute(
         map_to_objects(
             _classes_of_block,
-            labels[:, None],
+            as_column(labels),
             name="dc-classes",
             weights=confidences,
             size=rows.block_rows,

@@ -133,7 +133,7 @@ def farthest_over_blocks(
 ) -> NDArray[np.floating]:
     """The same of the rows of all blocks."""
     task = partial(farthest_block, points=points, centers=centers, n_wanted=n_wanted)
-    return join_farthest(compute(map_to_objects(task, held, name="dc-farthest", weights=weights))[0], n_wanted)
+    return join_farthest(compute(map_to_objects(task, held, name="dc-far", weights=weights))[0], n_wanted)
 
 
 def farthest_block(

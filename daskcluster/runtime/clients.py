@@ -12,7 +12,7 @@ import dask
 from .released import hold
 from .threads import Shared
 
-__all__ = ["active_client", "hold_futures", "large_graphs", "outside_the_pool"]
+__all__ = ["active_client", "gather", "hold_futures", "large_graphs", "outside_the_pool"]
 
 
 def active_client() -> Any | None:
@@ -53,3 +53,20 @@ def hold_futures(collections: Any) -> None:
     from distributed.client import futures_of
 
     hold(futures_of(collections))
+
+
+def gather(client: Any, persisted: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values of persisted collections, put together here: `dask.compute` would run one more task for that."""
+    from distributed.client import futures_of
+
+    futures = {future.key: future for future in futures_of(persisted)}
+    keys = [collection.__dask_keys__() for collection in persisted]
+    values = []
+    for found, collection in zip(client.gather(_for_keys(keys, futures)), persisted, strict=True):
+        finalize, arguments = collection.__dask_postcompute__()
+        values.append(finalize(found, *arguments))
+    return tuple(values)
+
+
+def _for_keys(keys: Any, futures: dict[Any, Any]) -> Any:
+    return [_for_keys(key, futures) for key in keys] if isinstance(keys, list) else futures[keys]

@@ -20,6 +20,7 @@ from ..files.chunks import are_there, describe_store
 from ..files.digests import block_digest
 from .blocks import as_declared
 from .execution import compute, map_to_objects
+from .pieces import array_pieces, read_pieces, task_name
 from .scratch import ScratchFolder
 from .visibility import Seen
 
@@ -117,7 +118,11 @@ class Held:
 
 def as_dask(held: Held, like: da.Array) -> da.Array:
     """A dask array over what is held, in the blocks of another one."""
-    return da.from_array(held, chunks=like.chunks, name=f"dc-held-{uuid.uuid4().hex}", asarray=False)
+    return read_pieces(_held_block, held, like.chunks, held.dtype, name="held", size=like.chunksize[0])
+
+
+def _held_block(source: Held, size: int, block_id: tuple[int, ...]) -> NDArray[Any]:
+    return source[block_id[0] * size : min((block_id[0] + 1) * size, source.shape[0])]
 
 
 def create_rows(group: zarr.Group, array: da.Array) -> zarr.Array[Any]:
@@ -143,7 +148,7 @@ def fill(
     writer = partial(
         _write_block, target=target, size=array.chunksize[0], name=name, summarize=summarize, digests=digests
     )
-    found = list(compute(map_to_objects(writer, array, name=f"dc-{name}"))[0])
+    found = list(compute(map_to_objects(writer, array, name=task_name(name)))[0])
     return [block["summary"] for block in found], [block["digest"] for block in found if digests]
 
 
@@ -171,8 +176,10 @@ def damaged_blocks(held: Held, name: str, digests: list[str] | None) -> list[int
         Those of the blocks. None, for a store that has none, looks whether the files are there and have their lengths.
     """
     size, n_rows = held.array.chunks[0], held.shape[0]
-    numbers = da.arange(-(-n_rows // size), chunks=1)
-    found = compute(map_to_objects(_look_at_block, numbers, name=f"dc-check-{name}", held=held, read=bool(digests)))[0]
+    numbers = array_pieces(np.arange(-(-n_rows // size)), 1, "numbers")
+    found = compute(
+        map_to_objects(_look_at_block, numbers, name=task_name(f"check-{name}"), held=held, read=bool(digests))
+    )[0]
     looks = [block["found"] for block in found]
     wanted = digests or [""] * len(looks)
     suspect = [number for number, (look, digest) in enumerate(zip(looks, wanted, strict=True)) if look != digest]

@@ -23,6 +23,7 @@ from ..typing import PathInput, Seed
 from .blocks import check_blocks
 from .execution import active_client, compute, map_to_objects, persist, runs_in_process
 from .held import Held, as_dask, create_rows, fill
+from .pieces import task_name
 from .scratch import ScratchFolder
 from .seeding import root_seed
 from .store import NamedStore, Product, RowProduct
@@ -189,7 +190,7 @@ class Products:
             array = check_blocks(f"the product {name!r}", array)
             if summarize is None:
                 return persist(array)[0], []
-            summaries = map_to_objects(partial(_summary, summarize=summarize), array, name=f"dc-{name}-sum")
+            summaries = map_to_objects(partial(_summary, summarize=summarize), array, name=task_name(f"{name}-sum"))
             persisted, summaries = persist(array, summaries)
             return persisted, list(compute(summaries)[0])
         if self._scratch is None:
