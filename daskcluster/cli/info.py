@@ -13,6 +13,7 @@ import click
 from .inputs import open_array
 from .options import PATH, json_option
 from .report import bytes_text, show
+from .running import describe_running
 
 if TYPE_CHECKING:
     import zarr
@@ -125,7 +126,8 @@ def _describe_storage(path: str) -> tuple[dict[str, Any], Lines]:
             continue
         lines.append((product, "complete"))
         lines += [(f"  {name}", _array_text(array)) for name, array in arrays.items()]
-    return {"kind": "storage", **key, "products": products}, lines
+    running, running_lines = describe_running(Path(path))
+    return {"kind": "storage", **key, "products": products, "running": running}, lines + running_lines
 
 
 def _stage_line(stage: Mapping[str, Any], products: Mapping[str, Any]) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import StorageBusyError
 
-__all__ = ["LOCK_FILE", "FolderLock", "check_free"]
+__all__ = ["LOCK_FILE", "FolderLock", "check_free", "holder"]
 
 #: Name of the file that says who writes to a folder.
 LOCK_FILE = ".daskcluster.lock"
@@ -73,11 +73,18 @@ class FolderLock:
 
 def check_free(folder: Path, what: str) -> None:
     """Raise StorageBusyError if somebody holds a folder; nothing is written."""
+    found = holder(folder)
+    if found is not None:
+        raise _busy(folder / LOCK_FILE, found, what)
+
+
+def holder(folder: Path) -> dict[str, Any] | None:
+    """What the lock of a folder says of who holds it; None where nobody does."""
     file = folder / LOCK_FILE
-    if file.exists():
-        found = _read(file)
-        if found is not None and _lives(file, found):
-            raise _busy(file, found, what)
+    if not file.exists():
+        return None
+    found = _read(file)
+    return found if found is not None and _lives(file, found) else None
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------

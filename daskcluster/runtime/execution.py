@@ -63,8 +63,8 @@ def persist(*collections: Any) -> tuple[Any, ...]:
 def _run(action: Callable[..., tuple[Any, ...]], collections: tuple[Any, ...]) -> tuple[Any, ...]:
     client = active_client()
     if client is None:
-        with one_blas_thread():
-            return action(*collections, **progress.watch_local())
+        with one_blas_thread(), progress.watch_local() as watched:
+            return action(*collections, **watched)
     return _run_on_cluster(client, action, collections)
 
 

@@ -106,6 +106,11 @@ class Products:
         """Whether the products go to a named store."""
         return self._store is not None
 
+    @property
+    def held_folder(self) -> Path | None:
+        """The folder of the named store while this fit holds it."""
+        return None if self._store is None else self._store.held_folder
+
     def open(self, fingerprint: str) -> None:
         """Bind the named store to the input's fingerprint, and hold it for this fit.
 

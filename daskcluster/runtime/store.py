@@ -109,6 +109,11 @@ class NamedStore:
                 "or remove the folder"
             )
 
+    @property
+    def held_folder(self) -> Path | None:
+        """The folder, while this fit holds it."""
+        return None if self._lock is None else self.folder
+
     def close(self) -> None:
         """Give the store free."""
         if self._lock is not None:
