@@ -15,6 +15,8 @@ from typing import Any
 
 from dask.callbacks import Callback
 
+from .compiling import COMPILING_SECONDS, TOPIC
+
 __all__ = ["ClusterWork", "LocalWork", "Work"]
 
 #: Tasks that bring rows into blocks, or beside each other.
@@ -35,6 +37,8 @@ class Work:
     def __init__(self) -> None:
         self.started = time.monotonic()
         self.done = self.total = 0
+        #: Whether other processes that take part compile kernels.
+        self.compiling = False
 
     def poll(self) -> None:
         """Look how far it is."""
@@ -94,7 +98,9 @@ class ClusterWork(Work):
             return
         try:
             names = list(self._groups)
-            found = self._client.run_on_scheduler(_counter(), keys=self._keys, names=names)
+            found, self.compiling = self._client.run_on_scheduler(
+                _counter(), keys=self._keys, names=names, topic=TOPIC, seconds=COMPILING_SECONDS
+            )
         except Exception:
             self._failed = True
             return
@@ -110,7 +116,11 @@ class ClusterWork(Work):
 def _counter() -> Any:
     """What the scheduler runs: a function inside a function travels by value, so that it need not have this package."""
 
-    def count(dask_scheduler: Any, keys: Any, names: Any) -> dict[str, tuple[int, int]]:
+    def count(
+        dask_scheduler: Any, keys: Any, names: Any, topic: str, seconds: float
+    ) -> tuple[dict[str, tuple[int, int]], bool]:
+        from time import time
+
         groups = {name: dask_scheduler.task_groups[name] for name in names if name in dask_scheduler.task_groups}
         if keys is not None:
             waiting = [dask_scheduler.tasks[key].group for key in keys if key in dask_scheduler.tasks]
@@ -125,6 +135,7 @@ def _counter() -> Any:
             states = {state: number for state, number in group.states.items() if state != "forgotten"}
             done = sum(states.get(state, 0) for state in ("memory", "released", "erred"))
             found[str(name)] = (done, sum(states.values()))
-        return found
+        told = dask_scheduler.get_events(topic)
+        return found, bool(told) and time() - told[-1][0] < seconds
 
     return count

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .compiling import COMPILING_TEXT
 from .threads import Shared
 
 if TYPE_CHECKING:
@@ -87,9 +88,10 @@ class Bars:
 
     def update(self, stage: StageState) -> None:
         """Draw a stage."""
+        said = COMPILING_TEXT if stage.compiling else stage.detail
         done, total = (1, 1) if stage.ended and not stage.total else (stage.done, stage.total or None)
         shown: dict[str, Any] = {
-            "description": stage.name if stage.ended or not stage.detail else f"{stage.name}: {stage.detail}",
+            "description": stage.name if stage.ended or not said else f"{stage.name}: {said}",
             "blocks": "" if total is None else f"{done:,}/{total:,}",
             "left": "" if stage.left is None else f"{duration_text(stage.left)} left",
         }

@@ -13,7 +13,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from . import clients, forking, progress  # noqa: F401  # `forking` has a part in every process that computes
+from . import clients, compiling, forking, progress  # noqa: F401  # two have a part in every process that computes
 from .clients import active_client, gather
 from .pieces import as_column, once
 from .released import released_on_failure

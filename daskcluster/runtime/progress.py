@@ -15,6 +15,7 @@ from typing import Any
 
 from dask.callbacks import Callback
 
+from .compiling import COMPILING_TEXT, is_compiling
 from .counting import ClusterWork, LocalWork, Work
 from .displays import Display, choose_display, duration_text
 
@@ -49,6 +50,8 @@ class StageState:
         Of the input's rows in a block; 0 where `total` counts something else.
     detail : str
     ended : bool
+    compiling : bool
+        Whether kernels are being compiled, which is what takes the time.
     """
 
     name: str
@@ -61,6 +64,7 @@ class StageState:
     block_bytes: int = 0
     detail: str = ""
     ended: bool = False
+    compiling: bool = False
 
     @property
     def fraction(self) -> float:
@@ -71,7 +75,7 @@ class StageState:
         """Say it: "412 of 1,530 blocks, 2.1 of 7.8 GiB, 27 %, about 12 min left"."""
         if self.ended:
             return f"{self.seconds:.2f} s"
-        parts = [self.detail] if self.detail else []
+        parts = [COMPILING_TEXT] * self.compiling + [self.detail] * bool(self.detail)
         if self.total:
             parts.append(f"{self.done:,} of {self.total:,} block{'s' * (self.total != 1)}")
             if self.block_bytes:
@@ -133,6 +137,7 @@ class _Stage:
             block_bytes if total == n_blocks else 0,
             self.detail,
             self.ended,
+            is_compiling() or any(work.compiling for work in works),
         )
 
 
@@ -168,6 +173,7 @@ class Progress:
         self._display: Display | None = None
         self._stage: _Stage | None = None
         self._number = 0
+        self._told = False
         self._ended = threading.Event()
         self._showing = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -206,6 +212,9 @@ class Progress:
         with self._showing:
             if stage.ended and not state.ended:
                 return  # it ended meanwhile, which has been shown
+            if state.compiling and not self._told and not state.ended:
+                self._told = True
+                logger.info("%s; the next fits load them", COMPILING_TEXT)
             if self._display is not None:
                 try:
                     self._display.update(state)

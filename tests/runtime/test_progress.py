@@ -16,6 +16,8 @@ import pytest
 from distributed import futures_of, wait
 
 import daskcluster as dc
+from daskcluster.hooks import ON_COMPILING
+from daskcluster.runtime import compiling
 from daskcluster.runtime import progress as progress_module
 from daskcluster.runtime import status as status_module
 from daskcluster.runtime.blocks import check_blocks
@@ -191,7 +193,7 @@ def test_a_batch_job_gets_a_line_a_minute(caplog):
     assert logged(caplog) == ["nearest representatives: 412 of 1,530 blocks, 27 %, about 12 min left"] * 3
 
 
-GATES = []
+GATES: list["Gate"] = []
 
 
 def gate_of(number):
@@ -366,3 +368,26 @@ def test_the_status_is_written_now_and_then(tmp_path, monkeypatch):
 def test_a_damaged_status_is_none(tmp_path, text):
     (tmp_path / STATUS_FILE).write_text(text)
     assert read_status(tmp_path) == {"holder": None, "status": None}
+
+
+# -- kernels that are being compiled -----------------------------------------------------------------------------------
+
+
+def test_compiling_is_said_once_a_fit(caplog, monkeypatch):
+    monkeypatch.setattr(compiling, "_last", compiling.time.monotonic())
+    caplog.set_level(logging.INFO, "daskcluster")
+    dc.KMeans(2, random_state=0).fit(np.arange(20.0)[:, None])
+    said = [line for line in logged(caplog) if "compiling" in line]
+    assert said == ["compiling kernels (first use on this machine); the next fits load them"]
+    assert replace(FAR, compiling=True).text().startswith("compiling kernels (first use on this machine), 412 of")
+    monkeypatch.setattr(compiling, "_last", -compiling.COMPILING_SECONDS)
+    caplog.clear()
+    dc.KMeans(2, random_state=0).fit(np.arange(20.0)[:, None])
+    assert not [line for line in logged(caplog) if "compiling" in line]
+
+
+def test_workers_tell_that_they_compile(client_inprocess):
+    future = client_inprocess.submit(lambda: ON_COMPILING[-1](), pure=False)
+    future.result()
+    work = ClusterWork(client_inprocess, [future.key])
+    until(lambda: work.poll() or work.compiling)
