@@ -19,7 +19,7 @@ import zarr
 
 from ..errors import DamagedStoreError, StorageMismatchError, warn_user
 from ..files import atomic_path, kind_of, local_path, remove
-from ..files.digests import Damage, check_digest, describe_content, json_digest, read_arrays, reading
+from ..files.digests import Damage, check_digest, check_numbers, describe_content, json_digest, read_arrays, reading
 from ..files.locks import LOCK_FILE, FolderLock, check_free
 from ..files.places import KEY_FILE
 from ..typing import PathInput
@@ -201,6 +201,7 @@ def _read_rows(path: Path, like: da.Array, *, check: bool) -> RowProduct:
         stored = group["rows"]
         if not isinstance(stored, zarr.Array):
             raise Damage("its rows are no array")
+        check_numbers("its array 'rows'", stored)
         form = _form(stored)
     wanted = {"shape": list(like.shape), "chunks": list(like.chunksize)}
     if any(form[key] != wanted[key] for key in wanted) or len(summaries) != like.numblocks[0]:
