@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +85,17 @@ def _places(value: Any) -> Iterator[tuple[Callable[[Any], None], str]]:
     """Every entry below a JSON value: what puts another one there, and its key. Names are exchanged as well."""
     if isinstance(value, dict):
         for key in list(value):
-            yield (lambda new, key=key: value.__setitem__(key, new)), str(key)
-            yield (lambda new, key=key: value.__setitem__(str(new)[:200], value.pop(key))), f"the name {key}"
+            yield partial(value.__setitem__, key), str(key)
+            yield partial(_rename, value, key), f"the name {key}"
             yield from _places(value[key])
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield (lambda new, number=number: value.__setitem__(number, new)), str(number)
+            yield partial(value.__setitem__, number), str(number)
             yield from _places(item)
+
+
+def _rename(value: dict[str, Any], key: str, new: Any) -> None:
+    value[str(new)[:200]] = value.pop(key)
 
 
 def _sign(value: Any) -> None:
