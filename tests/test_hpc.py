@@ -117,7 +117,8 @@ def test_a_scheduler_of_ones_own(tls, rows, tmp_path):
             refused = start(
                 *fit, "--scheduler", address.replace("tls://", "tcp://"), DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="3s"
             )
-            assert refused.wait(120) != 0
+            refused.communicate(timeout=120)
+            assert refused.returncode == 1
         out, err = start(*fit, "--scheduler-file", file, **settings).communicate(timeout=200)
     assert json.loads(out)["n_clusters"] == 3, err
     expected = dc.KMeans(3, random_state=0).fit(zarr.open_array(rows)[:]).labels_
