@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import dask
+from dask.base import is_dask_collection
 
 from .released import hold
 from .threads import Shared
@@ -59,13 +60,16 @@ def gather(client: Any, persisted: tuple[Any, ...]) -> tuple[Any, ...]:
     """The values of persisted collections, put together here: `dask.compute` would run one more task for that."""
     from distributed.client import futures_of
 
-    futures = {future.key: future for future in futures_of(persisted)}
-    keys = [collection.__dask_keys__() for collection in persisted]
+    collections = [each for each in persisted if is_dask_collection(each)]
+    futures = {future.key: future for future in futures_of(collections)}
+    found = client.gather(_for_keys([each.__dask_keys__() for each in collections], futures))
     values = []
-    for found, collection in zip(client.gather(_for_keys(keys, futures)), persisted, strict=True):
+    for part, collection in zip(found, collections, strict=True):
         finalize, arguments = collection.__dask_postcompute__()
-        values.append(finalize(found, *arguments))
-    return tuple(values)
+        values.append(finalize(part, *arguments))
+    # What is no collection is its own value, as `dask.compute` has it.
+    computed = iter(values)
+    return tuple(next(computed) if is_dask_collection(each) else each for each in persisted)
 
 
 def _for_keys(keys: Any, futures: dict[Any, Any]) -> Any:

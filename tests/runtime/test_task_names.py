@@ -55,6 +55,11 @@ def mine(array, chunks):
     return da.from_array(array, chunks=chunks, name=f"{USERS}-{np.random.default_rng().integers(2**60):x}")
 
 
+def made(case):
+    """A case whose data are made: they are by dask, too."""
+    return case.X is not None and case.more() is not None
+
+
 def fit_in_form(case, form, folder):
     """A fit to rows in a form, with what is beside them in the same."""
     if form == "NumPy":
@@ -80,6 +85,7 @@ ENOUGH = of_ids("KMeans-weights", "USENC", "Ensemble-KMeans-ISEC", "SEC", "EAC-w
 @pytest.mark.parametrize("form", ["NumPy", "dask", "zarr", "storage"])
 @pytest.mark.parametrize("case", slowly(*CASES), ids=lambda case: case.id)
 def test_tasks_on_a_cluster_are_named(case, form, client_inprocess, tmp_path):
+    assert made(case)
     with watched(client_inprocess) as seen, blocks_of(64):
         fit_in_form(case, form, tmp_path)
     assert_ours(seen)
@@ -87,6 +93,7 @@ def test_tasks_on_a_cluster_are_named(case, form, client_inprocess, tmp_path):
 
 @pytest.mark.parametrize("case", ENOUGH, ids=lambda case: case.id)
 def test_tasks_are_named(case, tmp_path):
+    assert made(case)
     with watched(None) as seen, blocks_of(64):
         fit_in_form(case, "storage" if case.id in ("USENC", "SEC", "FastCSPML") else "dask", tmp_path)
     assert_ours(seen)
@@ -94,6 +101,7 @@ def test_tasks_are_named(case, tmp_path):
 
 def test_a_cluster_runs_no_task_but_ours(client_inprocess, tmp_path):
     (case,) = of_ids("USPEC")
+    assert made(case)
     with watched(client_inprocess) as seen, blocks_of(64):
         fit_in_form(case, "NumPy", tmp_path)
     assert_ours(seen)
