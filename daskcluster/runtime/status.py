@@ -55,7 +55,6 @@ class StatusWriter:
     def __init__(self, folder: Callable[[], Path | None], n_stages: int) -> None:
         self._folder, self._n_stages = folder, n_stages
         self._written = -WRITE_SECONDS
-        self._file: Path | None = None
         self._closed = False
 
     def __call__(self, stage: StageState) -> None:
@@ -64,15 +63,15 @@ class StatusWriter:
         if folder is None or self._closed or stage.ended or time.monotonic() - self._written < WRITE_SECONDS:
             return
         self._written = time.monotonic()
-        self._file = folder / STATUS_FILE
-        temporary = self._file.with_name(f"{STATUS_FILE}.{uuid.uuid4().hex}")
+        file = folder / STATUS_FILE
+        temporary = folder / f"{STATUS_FILE}.{uuid.uuid4().hex}"
         try:
             temporary.write_text(json.dumps(self._content(stage)), encoding="utf-8")
-            os.replace(temporary, self._file)
+            os.replace(temporary, file)
         finally:
             temporary.unlink(missing_ok=True)
         if self._closed:  # meanwhile
-            self._file.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
 
     def _content(self, stage: StageState) -> dict[str, Any]:
         spent = stage.left * stage.done / (stage.total - stage.done) if stage.left and stage.done else None
@@ -90,11 +89,13 @@ class StatusWriter:
         }
 
     def close(self) -> None:
-        """Remove the file: the fit has ended."""
+        """Remove the file, that of a killed fit too: this one has ended. Before the store is given free."""
         self._closed = True
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.unlink(missing_ok=True)
+        folder = self._folder()
+        if folder is not None:
+            for file in folder.glob(f"{STATUS_FILE}*"):
+                with contextlib.suppress(OSError):
+                    file.unlink(missing_ok=True)
 
 
 def read_status(folder: Path) -> dict[str, Any]:
