@@ -95,6 +95,7 @@ class Cluster:
                     processes=True,
                     dashboard_address="127.0.0.1:0",  # a free port: the usual one may be taken, which warns
                     silence_logs=level,  # of the workers, too
+                    preload=["daskcluster.preload"],
                 )
             stack.enter_context(cluster)
             stack.enter_context(Client(cluster))

@@ -13,6 +13,7 @@ import click
 from .inputs import open_array
 from .options import PATH, json_option
 from .report import bytes_text, show
+from .running import describe_running
 
 if TYPE_CHECKING:
     import zarr
@@ -114,7 +115,6 @@ def _describe_storage(path: str) -> tuple[dict[str, Any], Lines]:
     about = describe_run(Path(path))
     lines = [("method", str(about.get("method"))), *_parameter_lines(about.get("parameters", {}))]
     lines += [_stage_line(stage) for stage in about["stages"]]
-    lines += [("in use by", about["holder"])] if about["holder"] else []
     lines.append(("the next run", about["next"]))
     for product, arrays in about["products"].items():
         if arrays is None:
@@ -122,7 +122,8 @@ def _describe_storage(path: str) -> tuple[dict[str, Any], Lines]:
             continue
         lines.append((product, "complete"))
         lines += [(f"  {name}", _array_text(array)) for name, array in arrays.items()]
-    return {"kind": "storage", **about}, lines
+    running, running_lines = describe_running(Path(path))
+    return {"kind": "storage", **about, "running": running}, lines + running_lines
 
 
 def _stage_line(stage: Mapping[str, Any]) -> tuple[str, str]:

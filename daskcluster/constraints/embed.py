@@ -14,6 +14,7 @@ from ..io.inputs import Rows
 from ..kernels.rows import finite_rows
 from ..pipeline.kmeans import sample_size
 from ..runtime.forecast import Cost, Sizes
+from ..runtime.pieces import array_pieces
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_option, check_real
@@ -119,7 +120,7 @@ class EmbedAll(EmbedLayers):
         made = run.products.small("eigenvectors", lambda: self._embed(found, valid, rows.n_samples, run.seed))
         embedding = np.full((rows.n_samples, made["vectors"].shape[1]), np.nan, np.float32)
         embedding[valid] = made["vectors"]
-        lazy = da.from_array(embedding, chunks=(rows.blocks.chunks[0], (embedding.shape[1],)), name=False)
+        lazy = array_pieces(embedding, (rows.blocks.chunks[0], (embedding.shape[1],)), "embedding")
         held, _ = run.products.rows("embedding", lazy)
         return Embedded(held, made["values"], np.empty((0, rows.n_features)), float(made["gamma"]))
 

@@ -15,6 +15,7 @@ from ..kernels.constraints import add_labelled_rows, add_pairs
 from ..pipeline.bipartite import BipartiteGraph, EdgesOf, linked_rows
 from ..runtime.execution import tiles
 from ..runtime.passes import reduced
+from ..runtime.pieces import as_column
 from ..runtime.threads import one_blas_thread
 from .links import named_rows
 from .row_constraints import RowConstraints
@@ -151,7 +152,7 @@ def _both_triangles(upper: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _labels_beside(held: da.Array, constraints: RowConstraints) -> da.Array:
     """Class and bits of the float32 weight of each row that is there: lazy (n, 2) int32."""
-    others = [part[:, None] for part in (constraints.codes, constraints.confidences) if part is not None]
+    others = [as_column(part) for part in (constraints.codes, constraints.confidences) if part is not None]
     return da.map_blocks(
         _labels_block,
         held,

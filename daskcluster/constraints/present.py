@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..pipeline.scan import RowScan
 from ..runtime.execution import compute
 from ..runtime.passes import mapped
+from ..runtime.pieces import as_column
 from ..runtime.products import Products
 from .row_constraints import RowConstraints, say_empty
 
@@ -52,7 +53,7 @@ def present_constraints(
         if some_missing:
             codes = da.map_blocks(
                 _codes_of_present,
-                codes[:, None],
+                as_column(codes),
                 blocks,
                 present=present,
                 token="dc-classes",

@@ -15,6 +15,7 @@ from ..errors import warn_user
 from ..io.inputs import Rows, cut_column
 from ..runtime.execution import map_rows
 from ..runtime.passes import mapped
+from ..runtime.pieces import as_column
 from .labels import check_labels, check_weights, known_labels, whole_labels
 from .links import NO_LINKS, Links
 
@@ -108,7 +109,7 @@ def labels_on_rows(
         confidences = cut_column(full, rows)
     found = mapped(
         _classes_of_block,
-        labels[:, None],
+        as_column(labels),
         name="dc-classes",
         weights=confidences,
         size=rows.block_rows,

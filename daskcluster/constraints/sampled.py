@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse
@@ -19,6 +18,7 @@ from ..linalg import largest_eigenpairs
 from ..pipeline.rows import RowForm
 from ..runtime.execution import add_parts
 from ..runtime.passes import mapped, reduced
+from ..runtime.pieces import as_column, once
 from ..runtime.threads import one_blas_thread
 from .embedding import LEAST_EIGENVALUE, inverse_roots, unit_rows
 from .layers import gaussian_columns, row_tiles
@@ -311,7 +311,7 @@ def _sampled_labels(
     """Classes and weights of the sampled rows, the classes' sums of weights, and which classes make must-links."""
     if constraints.codes is None or not constraints.n_classes:
         return np.full(len(sampled), -1, np.int32), np.ones(len(sampled), np.float32), np.empty(0), NO_CLASSES
-    columns = constraints.codes[:, None]
+    columns = as_column(constraints.codes)
     parts = mapped(
         _look_up_block,
         columns,
@@ -363,7 +363,7 @@ def _sampled_columns(links: Links, sampled: NDArray[np.int64], n_rows: int) -> A
 def embed_rows(rows: Rows, layers: SampledLayers, constraints: RowConstraints) -> da.Array:
     """Embedding of all rows, lazy (n, k) float32; NaN for rows that are missing."""
     assert layers.maps is not None
-    others = [part[:, None] for part in (constraints.codes, constraints.confidences) if part is not None]
+    others = [as_column(part) for part in (constraints.codes, constraints.confidences) if part is not None]
     k = layers.maps.shape[2]
     return da.map_blocks(
         _embed_block,
@@ -373,7 +373,7 @@ def embed_rows(rows: Rows, layers: SampledLayers, constraints: RowConstraints) -
         dtype=np.float32,
         meta=np.empty((0, 0), np.float32),
         chunks=(rows.blocks.chunks[0], (k,)),
-        layers=dask.delayed(layers, pure=True, traverse=False),
+        layers=once(layers, "layers", pure=True),
         size=rows.block_rows,
     )
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from ..pipeline.kmeans import sample_size
 from ..pipeline.lloyd import Centers, lloyd_over_blocks
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.passes import mapped
+from ..runtime.pieces import once
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.stages import Run
 from ..validation import check_real
@@ -115,7 +115,7 @@ def gather_rows(blocks: da.Array, rows: NDArray[np.int64], *, name: str) -> NDAr
         _take_rows,
         blocks,
         name=name,
-        rows=dask.delayed(rows, pure=True, traverse=False),
+        rows=once(rows, "rows", pure=True),
         offsets=np.cumsum([0, *blocks.chunks[0]]),
     )
     return np.concatenate([part["rows"] for part in parts])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..io.inputs import open_column
 from ..runtime.execution import compute, map_to_objects
+from ..runtime.pieces import array_pieces, recut
 from .labels import check_labels, check_weights, whole_labels
 from .links import Links, named_rows
 from .sampling import gather_rows
@@ -148,8 +149,8 @@ def satisfaction_of_labels(
 
 def _chunked(values: Any, chunks: Any) -> da.Array:
     if isinstance(values, da.Array):
-        return values.rechunk(chunks, method="tasks")
-    return da.from_array(values, chunks=chunks, name=False)
+        return recut(values, chunks)
+    return array_pieces(values, chunks, "memory")
 
 
 def _both_columns(

@@ -98,7 +98,7 @@ def distinct_rows(codes: da.Array, max_distinct: int) -> Distinct:
         that it names is an estimate.
     """
     join = partial(_join_distinct, most=max_distinct)
-    found = reduced(partial(_distinct_block, most=max_distinct), join, codes, name="dc-distinct")
+    found = reduced(partial(_distinct_block, most=max_distinct), join, codes, name="dc-different")
     if found["codes"] is None:
         raise ValueError(
             f"the base clusterings have about {_estimate(found['hashes']):,} distinct rows of labels, more than "

@@ -19,6 +19,7 @@ from ..kernels.rows import finite_rows
 from ..pipeline.scan import RowScan
 from ..runtime.execution import compute, map_rows
 from ..runtime.forecast import Cost, Sizes, place_products
+from ..runtime.pieces import array_pieces, recut
 from ..runtime.stages import Run
 from ..validation import check_flag, check_real, most_clusters
 from .members import (
@@ -223,9 +224,9 @@ def _fit_one(
                 as_dtype=dtype,
             )
         else:
-            labels = da.from_array(found, name=False)
+            labels = array_pieces(found, (rows.block_rows,), "labels")
     if taken is None or predicted:
-        return labels.rechunk((rows.blocks.chunks[0],))
+        return recut(labels, (rows.blocks.chunks[0],))
     return taken.spread(labels)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import warn_user
 from ..io.inputs import Rows, check_rows
+from ..runtime.pieces import side_by_side
 from ..runtime.seeding import stream
 from ..runtime.stages import Stage
 from ..validation import check_integer
@@ -75,9 +76,7 @@ class Members:
     @property
     def labels(self) -> Rows:
         """The base clusterings (n, m) in row blocks."""
-        dtype = np.result_type(*(labels.dtype for labels in self.held))
-        columns = [labels.astype(dtype).reshape(len(labels), -1) for labels in self.held]
-        return check_rows(da.concatenate(columns, axis=1).rechunk({1: -1}), "label", LABEL_DTYPE)
+        return check_rows(side_by_side(self.held, "base-labels"), "label", LABEL_DTYPE)
 
     def repeat_warnings(self) -> None:
         """Say once what base clusterers said, each about itself: the first of them, and how many did."""

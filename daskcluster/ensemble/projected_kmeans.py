@@ -247,7 +247,7 @@ def lloyd_projected(
 
     def farthest(nearest: NearestProjected, n_wanted: int) -> NDArray[Any]:
         task = partial(farthest_block, nearest=nearest, n_wanted=n_wanted)
-        return join_farthest(mapped(task, projected, name="dc-farthest", weights=weights), n_wanted)
+        return join_farthest(mapped(task, projected, name="dc-far", weights=weights), n_wanted)
 
     return _lloyd(one_pass, farthest, points, centers, max_iter=max_iter, limit=limit, n_clusters=n_clusters)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..io.inputs import Rows
 from ..kernels.rows import finite_rows
 from ..runtime.passes import mapped
+from ..runtime.pieces import recut
 from ..runtime.seeding import draw_ranks, stream
 
 __all__ = ["RowSample", "rows_seen"]
@@ -52,7 +53,7 @@ class RowSample:
 
     def spread(self, labels: da.Array) -> da.Array:
         """Labels of the taken rows -> labels (n,) of all, lazy; -1 for the others."""
-        labels = labels.rechunk((self.counts,))
+        labels = recut(labels, (self.counts,))
         return labels.map_blocks(
             _spread_rows,
             dtype=labels.dtype,

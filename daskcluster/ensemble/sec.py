@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +15,7 @@ from ..pipeline.lift import LiftedRows
 from ..pipeline.lloyd import lloyd_in_memory
 from ..runtime.execution import FAN_IN, beside, map_rows
 from ..runtime.forecast import Cost, Sizes, memory_limit
+from ..runtime.pieces import array_pieces
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_real
@@ -94,7 +94,7 @@ class SECStarts(Stage):
         starts += [(self.n_init + number, cut) for number, cut in enumerate(cuts)]
         runs = beside(run_start, "dc-start", starts, **shared)
         best = sorted(runs, key=attrgetter("objective"))[:EXCHANGED]
-        better = beside(run_exchanges, "dc-exchange", [(run,) for run in best], **shared)
+        better = beside(run_exchanges, "dc-exchanges", [(run,) for run in best], **shared)
         return {"centers": min(better, key=attrgetter("objective")).centers}
 
     def _cut_partitions(self, sample: NDArray[Any], book: LabelBook, seed: int) -> list[NDArray[np.int32]]:
@@ -102,7 +102,7 @@ class SECStarts(Stage):
         need = cut_bytes(book.n_base_clusters, 1)
         if need > SMALL_BYTES and need > memory_limit() // 4:
             return []
-        graph = incidence_graph(da.from_array(sample, chunks=sample.shape, name=False), book)
+        graph = incidence_graph(array_pieces(sample, sample.shape, "sample"), book)
         cut = transfer_cut(graph, self.n_clusters)
         points, _ = LiftedRows(graph.edges_of, cut.vectors)(sample)
         rngs = [stream(seed, "cut starts", number) for number in range(CUT_STARTS)]

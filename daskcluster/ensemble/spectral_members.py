@@ -8,7 +8,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,7 @@ from ..pipeline.scan import RowScan, Scan
 from ..runtime.execution import FAN_IN, beside, map_rows
 from ..runtime.forecast import Cost, Sizes, place_products
 from ..runtime.parts import current_parts
+from ..runtime.pieces import column_range, once
 from ..runtime.products import budget_bytes
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.stages import Run
@@ -301,14 +301,14 @@ class SpectralMembers(MakeMembers):
             name="dc-nearest",
             columns=int(borders[-1]),
             dtype=np.int32,
-            indexes=dask.delayed(indexes, pure=False, traverse=False),
+            indexes=once(indexes, "indexes"),
             widths=widths,
         )
         held, sums = run.products.scaffolding(name, lazy, partial(_distance_sums, borders=borders))
         graphs, bandwidths = [], []
         for i, part in enumerate(begun):
             bandwidth = mean_distance([block["sums"][i] for block in sums])
-            edges = held[:, borders[i] : borders[i + 1]]
+            edges = column_range(held, int(borders[i]), int(borders[i + 1]))
             graphs.append(affinity_graph(edges, bandwidth, part["index"].points, self.link.affinity))
             bandwidths.append(bandwidth)
         finished = self._finishes(graphs, [part["edges"] for part in begun], group)

@@ -301,7 +301,7 @@ def lloyd_incidence(
 
     def farthest(nearest: NearestCenter, n_wanted: int) -> NDArray[Any]:
         task = partial(_farthest_block, nearest=nearest, n_wanted=n_wanted)
-        return join_farthest(mapped(task, codes, name="dc-farthest"), n_wanted)
+        return join_farthest(mapped(task, codes, name="dc-far"), n_wanted)
 
     return _lloyd(one_pass, farthest, means or Means(book), centers, max(n_clusters, len(centers)), max_iter, tol)
 

@@ -21,6 +21,7 @@ __all__ = [
     "Damage",
     "block_digest",
     "check_digest",
+    "check_numbers",
     "describe_content",
     "json_digest",
     "read_arrays",
@@ -111,6 +112,12 @@ def read_arrays(group: zarr.Group, declared: Mapping[str, Mapping[str, Any]] | N
     return {name: _read_array(group, name, None if declared is None else declared[name]) for name in names}
 
 
+def check_numbers(what: str, array: zarr.Array[Any]) -> None:
+    """Refuse an array of something else than numbers: to read objects or texts, Zarr may be told to unpickle them."""
+    if array.dtype.kind not in "biuf":
+        raise Damage(f"{what} holds {array.dtype}, and no numbers")
+
+
 def _read_array(group: zarr.Group, name: str, declared: Mapping[str, Any] | None) -> NDArray[Any]:
     what = f"its array {name!r}"
     with reading(what):
@@ -119,6 +126,7 @@ def _read_array(group: zarr.Group, name: str, declared: Mapping[str, Any] | None
             raise Damage(f"{what} is missing")
         if not isinstance(array, zarr.Array):
             raise Damage(f"{what} is no array")
+        check_numbers(what, array)
         if declared is None:
             if array.nbytes > max(_MOST_BYTES, _MOST_RATIO * array.nbytes_stored()):
                 raise Damage(f"{what} says that it has {array.nbytes:,} bytes, which its files do not have")

@@ -11,13 +11,14 @@ import threading
 import time
 import uuid
 import weakref
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ..errors import StorageBusyError
 
-__all__ = ["LOCK_FILE", "FolderLock", "check_free", "holder"]
+__all__ = ["LOCK_FILE", "FolderLock", "check_free", "holder", "holder_text"]
 
 #: Name of the file that says who writes to a folder.
 LOCK_FILE = ".daskcluster.lock"
@@ -73,18 +74,18 @@ class FolderLock:
 
 def check_free(folder: Path, what: str) -> None:
     """Raise StorageBusyError if somebody holds a folder; nothing is written."""
-    file = folder / LOCK_FILE
-    if file.exists():
-        found = _read(file)
-        if found is not None and _lives(file, found):
-            raise _busy(file, found, what)
+    found = holder(folder)
+    if found is not None:
+        raise _busy(folder / LOCK_FILE, found, what)
 
 
-def holder(folder: Path) -> str | None:
-    """Who holds a folder, in words; None where nobody does. Nothing is written."""
+def holder(folder: Path) -> dict[str, Any] | None:
+    """What the lock of a folder says of who holds it; None where nobody does."""
     file = folder / LOCK_FILE
+    if not file.exists():
+        return None
     found = _read(file)
-    return _name(found) if found is not None and _lives(file, found) else None
+    return found if found is not None and _lives(file, found) else None
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
@@ -229,8 +230,8 @@ def _silent_seconds(file: Path) -> float:
     return now - last
 
 
-def _name(found: dict[str, Any]) -> str:
-    """The holder of a lock."""
+def holder_text(found: Mapping[str, Any]) -> str:
+    """Say who a holder is."""
     who = "another process"
     if found.get("pid") is not None:
         who = f"process {found['pid']} on {found.get('host')}"
@@ -241,6 +242,6 @@ def _name(found: dict[str, Any]) -> str:
 
 def _busy(file: Path, found: dict[str, Any], what: str) -> StorageBusyError:
     return StorageBusyError(
-        f"{what} {str(file.parent)!r} is in use by {_name(found)}; wait until that fit has ended, or give another "
-        f"{what}. A fit that was killed on another machine counts as ended after {GONE_SECONDS:.0f} seconds"
+        f"{what} {str(file.parent)!r} is in use by {holder_text(found)}; wait until that fit has ended, or give "
+        f"another {what}. A fit that was killed on another machine counts as ended after {GONE_SECONDS:.0f} seconds"
     )

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from ..files.arrays import CHUNK_BYTES, open_rows
 from ..kernels.rows import compute_dtype
 from ..runtime.forecast import Sizes
+from ..runtime.pieces import recut
 from ..runtime.visibility import check_shareable
 from ..typing import PathInput
 from ..validation import check_columns, check_dense, check_in_memory, check_kind, check_table
@@ -372,9 +373,7 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
         array, reading = cut_memory(source.name, X, size), Reading(memory_bytes=X.nbytes)
     array = source.decoded(array)
     reading = replace(reading, memory_bytes=reading.memory_bytes + source.beside_bytes)
-    canonical = (size, X.shape[1])
-    if array.chunks != da.core.normalize_chunks(canonical, X.shape, dtype=dtype):
-        array = array.rechunk(canonical, method="tasks")  # never "p2p", which stalls where workers come and go
+    array = recut(array, da.core.normalize_chunks((size, X.shape[1]), X.shape, dtype=dtype))
     return Rows(array, missing, source.chunked, sized_as, reading, given, source.absent, source)
 
 
@@ -385,12 +384,13 @@ def follow_input(array: da.Array, rows: Rows) -> da.Array:
     """
     if rows.given is None:
         return array
-    if array.chunks[0] != rows.given.lengths:
-        array = array.rechunk((rows.given.lengths, *array.chunks[1:]), method="tasks")
+    array = recut(array, (rows.given.lengths, *array.chunks[1:]))
     if rows.given.declared:
         return array
     unknown = (np.nan,) * array.numblocks[0]
-    return array.map_blocks(_same, dtype=array.dtype, meta=array._meta, chunks=(unknown, *array.chunks[1:]))
+    return array.map_blocks(
+        _same, token="dc-output", dtype=array.dtype, meta=array._meta, chunks=(unknown, *array.chunks[1:])
+    )
 
 
 def _same(block: NDArray[Any]) -> NDArray[Any]:
@@ -410,7 +410,7 @@ def open_column(name: str, values: Any) -> NDArray[Any] | da.Array:
         column: Any = source.array
         if isinstance(column._meta, np.ma.MaskedArray):
             filled = _fill_masked(np.ma.empty(0, column.dtype))
-            column = column.map_blocks(_fill_masked, dtype=filled.dtype, meta=filled)
+            column = column.map_blocks(_fill_masked, token="dc-fill", dtype=filled.dtype, meta=filled)
         if column.ndim in (1, 2):
             column = source.decoded(known_rows(name, column))
     elif np.ma.isMaskedArray(source.array):
@@ -420,10 +420,19 @@ def open_column(name: str, values: Any) -> NDArray[Any] | da.Array:
     else:
         column = _in_natural_pieces(source)
     if column.ndim == 2 and column.shape[1] == 1:
-        column = column[:, 0]
+        column = column[:, 0] if isinstance(column, np.ndarray) else _only_column(column)
     if column.ndim != 1:
         raise ValueError(f"{name} must have one entry a row, shape (n,), got shape {column.shape}")
     return column
+
+
+def _only_column(column: da.Array) -> da.Array:
+    meta = np.empty(0, column.dtype)
+    return column.map_blocks(_flat, token="dc-column", dtype=column.dtype, meta=meta, drop_axis=1)
+
+
+def _flat(block: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(block)[:, 0]
 
 
 def _fill_masked(values: Any) -> NDArray[Any]:
@@ -479,4 +488,4 @@ def cut_column(column: NDArray[Any] | da.Array, rows: Rows) -> da.Array:
     """A column (n,) in the blocks of the rows."""
     if isinstance(column, np.ndarray):
         return cut_memory("a column", column, rows.block_rows)
-    return column.rechunk((rows.blocks.chunks[0],), method="tasks")
+    return recut(column, (rows.blocks.chunks[0],))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from dataclasses import dataclass, replace
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
 from ..runtime.blocks import as_declared, check_blocks
 from ..runtime.execution import compute, map_to_objects, runs_in_process
+from ..runtime.pieces import array_pieces, read_pieces
 from ..runtime.visibility import Seen, check_shareable
 from .graphs import bytes_behind, stores_of
 from .missing import check_chunks
@@ -74,21 +73,9 @@ def cut(name: str, stored: Stored, rows: int) -> da.Array:
     -----
     ``da.from_array`` would copy an array in memory, and name tasks as nobody knows them.
     """
-    # The content may change under the same path, so the name of the tasks must not outlive this call.
-    token = uuid.uuid4().hex
     shape = stored.shape
     chunks = da.core.normalize_chunks((rows, *(max(1, size) for size in shape[1:])), shape, dtype=stored.dtype)
-    source = dask.delayed(stored, name=f"dc-source-{token}", traverse=False)
-    return da.map_blocks(
-        _read_piece,
-        source=source,
-        argument=name,
-        rows=rows,
-        name=f"dc-read-{token}",
-        chunks=chunks,
-        dtype=stored.dtype,
-        meta=np.empty((0,) * len(shape), stored.dtype),
-    )
+    return read_pieces(_read_piece, stored, chunks, stored.dtype, name="read", argument=name, rows=rows)
 
 
 def _read_piece(source: Stored, argument: str, rows: int, block_id: tuple[int, ...]) -> NDArray[Any]:
@@ -102,8 +89,7 @@ def cut_memory(name: str, array: NDArray[Any], rows: int) -> da.Array:
     """Blocks of an array in memory: views of it where tasks run in this process, else parts that travel to them."""
     if runs_in_process():
         return cut(name, MemoryRows(array), rows)
-    # Without a name dask would hash the whole array.
-    return da.from_array(array, chunks=(rows, *array.shape[1:]), name=False)
+    return array_pieces(array, (rows, *array.shape[1:]), "memory")
 
 
 def reading_of_store(stored: Stored, size: int) -> tuple[int, Reading]:

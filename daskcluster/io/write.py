@@ -23,6 +23,7 @@ from ..files.atomic import atomic_path, local_path
 from ..files.places import check_outside
 from ..runtime.blocks import as_declared, check_blocks
 from ..runtime.execution import compute
+from ..runtime.pieces import recut
 from ..runtime.visibility import Seen
 from ..typing import PathInput
 
@@ -87,8 +88,7 @@ def write_array(
         target = create_array(temporary, array.shape, array.dtype, chunks=chunks, shards=shards, attributes=attributes)
         if array.size:
             unit = target.shards or target.chunks
-            # Never dask's "p2p" rechunking: it needs disks, and stalls on clusters whose workers come and go.
-            aligned = array.rechunk(unit, method="tasks")
+            aligned = recut(array, da.core.normalize_chunks(unit, array.shape, dtype=array.dtype))
             stored = aligned.map_blocks(
                 _write_block,
                 target=Seen(target),

@@ -20,8 +20,11 @@ from numba.core.caching import (
     ZipCacheLocator,
 )
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
 
-__all__ = ["FAST", "jit", "jit_fast"]
+from ..hooks import ON_COMPILING
+
+__all__ = ["FAST", "jit", "jit_fast", "load_kept"]
 
 logger = logging.getLogger("daskcluster")
 
@@ -47,9 +50,27 @@ def _kept(dispatcher):
     """
     try:
         dispatcher._cache = _Cache(dispatcher.py_func)
+        _dispatchers.append(dispatcher)
     except (RuntimeError, OSError) as error:
         logger.debug("%s; it is compiled in every process", error)
     return dispatcher
+
+
+#: All kernels whose code is kept.
+_dispatchers: list[Any] = []
+
+
+def load_kept() -> int:
+    """Load the compiled code that is kept of all kernels defined so far; returns of how many."""
+    loaded = 0
+    for dispatcher in list(_dispatchers):
+        try:
+            for signature in dispatcher._cache.kept_signatures():
+                dispatcher.compile(signature)
+                loaded += 1
+        except Exception as error:  # as when it is read for a call: it costs time, and nothing else
+            logger.debug("compiled code of %s cannot be loaded: %s", dispatcher.py_func.__name__, error)
+    return loaded
 
 
 class _UserFolder(UserWideCacheLocator):
@@ -98,13 +119,22 @@ class _Cache(FunctionCache):
 
     def load_overload(self, sig, target_context):
         """Compiled code, or None."""
+        found = None
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except Exception as error:  # unpickling raises anything
             logger.debug("compiled code of %s cannot be read, it is made again: %s", self._name, error)
             with contextlib.suppress(OSError):
                 self.flush()  # a damaged list of files could not be added to
-            return None
+        if found is None:
+            for tell in ON_COMPILING:
+                tell()
+        return found
+
+    def kept_signatures(self) -> list[Any]:
+        """What is there for this kind of processor."""
+        magic = cpu_target.target_context.codegen().magic_tuple()
+        return [key[0] for key in self._cache_file._load_index() if key[1] == magic]
 
     def save_overload(self, sig, data):
         """Keep compiled code."""

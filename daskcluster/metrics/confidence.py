@@ -15,6 +15,7 @@ from ..ensemble.overlaps import overlap_bytes, overlaps
 from ..kernels.incidence import agreement_rows
 from ..linalg import largest_eigenpairs
 from ..runtime.execution import compute, map_rows
+from ..runtime.pieces import side_by_side
 from ..runtime.threads import one_blas_thread
 from ..typing import ArrayInput
 from ..validation import check_integer
@@ -108,7 +109,7 @@ def _joined(base: Opened, labels: Opened) -> Any:
     blocks, beside = align_rows(("X", base), ("labels", labels))
     if isinstance(base, np.ndarray) and isinstance(labels, np.ndarray):
         return np.column_stack([base, labels])
-    return da.concatenate([blocks, beside[:, None]], axis=1).rechunk({1: -1})
+    return side_by_side([blocks, beside], "base-labels")
 
 
 def _confidences(blocks: da.Array, book: LabelBook, n_steps: int | None) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ from ..io.inputs import open_pieces
 from ..io.reading import known_rows
 from ..kernels.contingency import PairCounts, contingency_chunk, contingency_combine, contingency_finalize
 from ..runtime.execution import compute, reduce_blocks
+from ..runtime.pieces import array_pieces, recut
 from ..runtime.visibility import check_shareable
 from ..typing import Array, ArrayInput
 from ..validation import check_kind
@@ -244,10 +245,8 @@ def _in_chunks(name: str, array: Opened, chunks: tuple[int, ...]) -> da.Array:
         # In a larger one no stored chunk is to be read and unpacked again for each part of it.
         array = open_pieces(name, array, stored if stored > 2 * max(chunks) else max(1, max(chunks)))
     elif not isinstance(array, da.Array):
-        # Without a name dask would hash the whole array.
-        array = da.from_array(_narrowed(array) if array.ndim == 1 else array, chunks=wanted, name=False)
-    # Never dask's "p2p" rechunking: rows only move between neighbours here, and it needs disks.
-    return array if array.chunks == wanted else array.rechunk(wanted, method="tasks")
+        array = array_pieces(_narrowed(array) if array.ndim == 1 else array, wanted, "memory")
+    return recut(array, wanted)
 
 
 def _narrowed(labels: Array) -> Array:

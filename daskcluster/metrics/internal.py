@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import dask
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ..runtime.pieces import once
 from ..typing import Array, ArrayInput
 from .contingency import Opened, align_rows, check_labels, open_input, reduce_rows
 
@@ -90,7 +90,7 @@ def _block_sums(X: tuple[str, Opened], labels: tuple[str, Opened], centers: NDAr
         blocks,
         block_labels,
         name="dc-inertia",
-        centers=dask.delayed(centers),
+        centers=once(centers, "centers"),
     )
     return sums
 

@@ -134,7 +134,7 @@ def farthest_over_blocks(
 ) -> NDArray[np.floating]:
     """The same of the rows of all blocks."""
     task = partial(farthest_block, points=points, centers=centers, n_wanted=n_wanted)
-    return join_farthest(mapped(task, held, name="dc-farthest", weights=weights), n_wanted)
+    return join_farthest(mapped(task, held, name="dc-far", weights=weights), n_wanted)
 
 
 def farthest_block(

@@ -13,7 +13,6 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask import delayed
 from numpy.typing import NDArray
 
 from ..kernels.lloyd import CenterSearch, accumulate_rows, reassign_rows
@@ -25,6 +24,7 @@ from ..runtime.execution import (
     tiles,
 )
 from ..runtime.passes import reduced
+from ..runtime.pieces import once
 from ..runtime.threads import one_blas_thread
 from .farthest import (
     NO_WEIGHTS,
@@ -142,7 +142,7 @@ class _Assignments:
             return [_assign_part(parts[0], None if before is None else before[0], search, moved)]
         if self._parts is None:
             starts = range(0, len(self.points), SPREAD_ROWS)
-            self._parts = [delayed(self.points[s : s + SPREAD_ROWS], pure=False, traverse=False) for s in starts]
+            self._parts = [once(self.points[s : s + SPREAD_ROWS], "points") for s in starts]
             if not runs_in_process():
                 self._parts = persist(*self._parts)  # they travel once
         labels = [None] * len(self._parts) if self._labels is None else self._labels

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import dask
 import numpy as np
 from numpy.typing import NDArray
 
+from ..runtime.pieces import once
 from .affinity import edges_by, n_held
 from .lift import LiftedLabels, LinkedRows, embed_block
 from .neighbors import RepresentativeIndex, index_representatives, nearest_block
@@ -101,7 +101,7 @@ class SpectralModel:
             seed=self.seed,
         )
         return new_rows_block, {
-            "index": dask.delayed(index, pure=True, traverse=False),
+            "index": once(index, "index", pure=True),
             "n_neighbors": self.n_held,
             "outcome": outcome,
         }

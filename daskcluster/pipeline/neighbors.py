@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,7 @@ from ..kernels.neighbors import (
 from ..kernels.rows import compute_dtype, finite_rows
 from ..runtime.execution import map_rows
 from ..runtime.forecast import Cost, Sizes
+from ..runtime.pieces import once
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..runtime.threads import one_blas_thread
@@ -435,6 +435,6 @@ def nearest_representatives(rows: Rows, index: RepresentativeIndex, n_neighbors:
         name="dc-nearest",
         columns=2 * n_neighbors,
         dtype=np.int32,
-        index=dask.delayed(index, pure=True, traverse=False),
+        index=once(index, "index", pure=True),
         n_neighbors=n_neighbors,
     )

@@ -11,6 +11,7 @@ import dask.array as da
 from ..io.inputs import Rows, follow_input
 from ..runtime.execution import active_client, compute, persist
 from ..runtime.forecast import Cost, Sizes
+from ..runtime.pieces import array_pieces
 from ..runtime.products import budget_bytes
 from ..runtime.stages import Run, Stage
 
@@ -98,4 +99,4 @@ def on_client(array: da.Array) -> da.Array:
     """
     if array.nbytes > budget_bytes():
         return persist(array)[0]
-    return da.from_array(compute(array)[0], chunks=array.chunks, name=False)
+    return array_pieces(compute(array)[0], array.chunks, "output")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from .pieces import once
 from .visibility import Seen
 
 __all__ = ["as_declared", "check_blocks"]
@@ -68,7 +68,7 @@ def check_blocks(name: str, array: da.Array, chunks: Any = None, seen: tuple[See
     lengths = array.chunks if chunks is None else chunks
     runs: Any = tuple(_runs(axis) for axis in lengths)
     if sum(map(len, runs)) > FEW_RUNS:
-        runs = dask.delayed(runs, traverse=False, pure=False)
+        runs = once(runs, "lengths")
     return array.map_blocks(
         _checked_block,
         argument=name,

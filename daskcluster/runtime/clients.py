@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import dask
+from dask.base import is_dask_collection
 
 from .released import hold
 from .threads import Shared
 
-__all__ = ["active_client", "hold_futures", "large_graphs", "outside_the_pool"]
+__all__ = ["active_client", "gather", "hold_futures", "large_graphs", "outside_the_pool"]
 
 
 def active_client() -> Any | None:
@@ -53,3 +54,23 @@ def hold_futures(collections: Any) -> None:
     from distributed.client import futures_of
 
     hold(futures_of(collections))
+
+
+def gather(client: Any, persisted: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values of persisted collections, put together here: `dask.compute` would run one more task for that."""
+    from distributed.client import futures_of
+
+    collections = [each for each in persisted if is_dask_collection(each)]
+    futures = {future.key: future for future in futures_of(collections)}
+    found = client.gather(_for_keys([each.__dask_keys__() for each in collections], futures))
+    values = []
+    for part, collection in zip(found, collections, strict=True):
+        finalize, arguments = collection.__dask_postcompute__()
+        values.append(finalize(part, *arguments))
+    # What is no collection is its own value, as `dask.compute` has it.
+    computed = iter(values)
+    return tuple(next(computed) if is_dask_collection(each) else each for each in persisted)
+
+
+def _for_keys(keys: Any, futures: dict[Any, Any]) -> Any:
+    return [_for_keys(key, futures) for key in keys] if isinstance(keys, list) else futures[keys]

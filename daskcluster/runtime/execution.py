@@ -14,8 +14,9 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from . import clients, forking, progress  # noqa: F401  # `forking` has a part in every process that computes
-from .clients import active_client
+from . import clients, compiling, forking, progress  # noqa: F401  # two have a part in every process that computes
+from .clients import active_client, gather
+from .pieces import as_column, once
 from .released import released_on_failure
 from .threads import one_blas_thread
 
@@ -70,8 +71,8 @@ def compute_each(tasks: Sequence[Any], done: Callable[[int, Any], None]) -> None
             if key in places:
                 done(places[key], value)
 
-        with one_blas_thread():
-            dask.persist(*tasks, **progress.watch_local(see))
+        with one_blas_thread(), progress.watch_local(see) as watched:
+            dask.persist(*tasks, **watched)
         return
     with _cluster_work(client):
         from distributed import as_completed
@@ -79,14 +80,14 @@ def compute_each(tasks: Sequence[Any], done: Callable[[int, Any], None]) -> None
 
         futures = futures_of(dask.persist(*tasks))
         clients.hold_futures(futures)
-        advance = progress.count_blocks(len(futures))
         arriving = as_completed(futures, loop=client.loop)
-        del futures
-        for batch in arriving.batches():
-            for future, value in zip(batch, client.gather(batch), strict=True):
-                done(places[future.key], value)
-                future.release()
-                advance()
+        with progress.watch_each(len(futures)) as advance:
+            del futures
+            for batch in arriving.batches():
+                for future, value in zip(batch, client.gather(batch), strict=True):
+                    done(places[future.key], value)
+                    future.release()
+                    advance()
 
 
 def persist(*collections: Any) -> tuple[Any, ...]:
@@ -97,8 +98,8 @@ def persist(*collections: Any) -> tuple[Any, ...]:
 def _run(action: Callable[..., tuple[Any, ...]], collections: tuple[Any, ...]) -> tuple[Any, ...]:
     client = active_client()
     if client is None:
-        with one_blas_thread():
-            return action(*collections, **progress.watch_local())
+        with one_blas_thread(), progress.watch_local() as watched:
+            return action(*collections, **watched)
     return _run_on_cluster(client, action, collections)
 
 
@@ -113,7 +114,7 @@ def _run_on_cluster(
         # `wait` takes the current client, and not the one that dask computes with.
         with client.as_current(), progress.watch_distributed(client, persisted):
             wait(persisted)
-        return persisted if action is dask.persist else dask.compute(*persisted)
+        return persisted if action is dask.persist else gather(client, persisted)
 
 
 @contextlib.contextmanager
@@ -214,7 +215,7 @@ def map_to_objects(
     The function takes the block's number as `number`, unless it is not `numbered`, and the block's `weights` (rows, 1)
     when these are given.
     """
-    others = [] if weights is None else [weights[:, None]]
+    others = [] if weights is None else [as_column(weights)]
     return da.map_blocks(
         partial(_boxed, _Task(function), numbered),
         blocks,
@@ -270,9 +271,14 @@ def reduce_blocks(
     -----
     At most ``FAN_IN`` partial results of each level of one branch are needed at a time.
     """
+    chunk: Any = partial(_reduce_chunk, _Task(function))
+    if weights is not None:
+        # dask's reduction would bring the weights to the shape of the blocks, in tasks of its own.
+        blocks = map_to_objects(partial(_weighed, function=function), blocks, name=name, weights=weights)
+        chunk = _passed
     return da.reduction(
         blocks,
-        chunk=partial(_reduce_chunk, _Task(function)),
+        chunk=chunk,
         combine=partial(_reduce_combine, combine),
         aggregate=partial(_reduce_combine, combine),
         axis=tuple(range(blocks.ndim)),
@@ -281,7 +287,6 @@ def reduce_blocks(
         name=name,
         dtype=object,
         meta=np.empty((), object),
-        weights=None if weights is None else weights[:, None],
     )
 
 
@@ -304,15 +309,24 @@ def add_parts(parts: list[dict[str, Any]]) -> dict[str, Any]:
 def beside(function: Callable[..., Any], name: str, arguments: Sequence[tuple[Any, ...]], **shared: Any) -> list[Any]:
     """Call a function for each tuple of arguments, as tasks beside each other; `shared` arguments travel once."""
     task = dask.delayed(_Task(function), pure=False)
-    once = {key: dask.delayed(value, pure=False, traverse=False) for key, value in shared.items()}
-    calls = [task(*each, **once, dask_key_name=f"{name}-{uuid.uuid4().hex}") for each in arguments]
+    small = {key: value for key, value in shared.items() if value is None or isinstance(value, int | float | str)}
+    others = {key: once(value, key) for key, value in shared.items() if key not in small}
+    calls = [task(*each, **small, **others, dask_key_name=f"{name}-{uuid.uuid4().hex}") for each in arguments]
     return list(compute(*calls))
 
 
-def _reduce_chunk(function: Callable[..., Any], block: Any, weights: Any = None, *, axis: Any, keepdims: Any) -> Any:
+def _reduce_chunk(function: Callable[..., Any], block: Any, *, axis: Any, keepdims: Any) -> Any:
     if block.size == 0:
         return block  # dask tries an empty block to learn the type
-    return function(block) if weights is None else function(block, weights=weights)
+    return function(block)
+
+
+def _weighed(block: Any, number: int, weights: Any, function: Callable[..., Any]) -> Any:
+    return function(block, weights=weights)
+
+
+def _passed(block: Any, *, axis: Any, keepdims: Any) -> Any:
+    return block.item() if block.size else block
 
 
 def _reduce_combine(combine: Callable[[list[Any]], Any], partials: Any, axis: Any, keepdims: Any) -> Any:

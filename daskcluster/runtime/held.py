@@ -20,6 +20,7 @@ from ..files.chunks import are_there, describe_store
 from ..files.digests import block_digest
 from .blocks import as_declared
 from .execution import compute, compute_each, map_to_objects
+from .pieces import array_pieces, read_pieces, task_name
 from .scratch import ScratchFolder
 from .visibility import Seen
 
@@ -123,7 +124,11 @@ class Held:
 
 def as_dask(held: Held, like: da.Array) -> da.Array:
     """A dask array over what is held, in the blocks of another one."""
-    return da.from_array(held, chunks=like.chunks, name=f"dc-held-{uuid.uuid4().hex}", asarray=False)
+    return read_pieces(_held_block, held, like.chunks, held.dtype, name="held", size=like.chunksize[0])
+
+
+def _held_block(source: Held, size: int, block_id: tuple[int, ...]) -> NDArray[Any]:
+    return source[block_id[0] * size : min((block_id[0] + 1) * size, source.shape[0])]
 
 
 def create_rows(group: zarr.Group, array: da.Array) -> zarr.Array[Any]:
@@ -137,7 +142,7 @@ def create_rows(group: zarr.Group, array: da.Array) -> zarr.Array[Any]:
 def fill(target: Held, array: da.Array, name: str, summarize: Summarize | None) -> list[dict[str, Any]]:
     """Compute an array into a target of its shape, block by block; the summaries of the blocks, in their order."""
     writer = partial(_write_block, target=target, size=array.chunksize[0], name=name, summarize=summarize)
-    return [block["summary"] for block in compute(map_to_objects(writer, array, name=f"dc-{name}"))[0]]
+    return [block["summary"] for block in compute(map_to_objects(writer, array, name=task_name(name)))[0]]
 
 
 def fill_blocks(
@@ -150,7 +155,7 @@ def fill_blocks(
 ) -> None:
     """Compute some blocks of an array into a target; `done` gets each one's number, and its summary and digest."""
     writer = partial(_write_block, target=target, size=array.chunksize[0], name=name, summarize=summarize, digest=True)
-    tasks = map_to_objects(writer, array, name=f"dc-{name}").to_delayed().ravel()
+    tasks = map_to_objects(writer, array, name=task_name(name)).to_delayed().ravel()
     compute_each([tasks[number] for number in numbers], lambda place, box: done(numbers[place], box[0]))
 
 
@@ -195,8 +200,9 @@ def damaged_blocks(held: Held, name: str, digests: Mapping[int, str] | None) -> 
     wanted = dict.fromkeys(range(-(-held.shape[0] // held.array.chunks[0])), "") if digests is None else dict(digests)
     if not wanted:
         return []
-    numbers = da.from_array(np.array(list(wanted)), chunks=1, name=f"dc-numbers-{uuid.uuid4().hex}")
-    found = compute(map_to_objects(_look, numbers, name=f"dc-check-{name}", numbered=False, held=held, read=read))[0]
+    numbers = array_pieces(np.array(list(wanted)), 1, "numbers")
+    task = task_name(f"check-{name}")
+    found = compute(map_to_objects(_look, numbers, name=task, numbered=False, held=held, read=read))[0]
     looks = zip(wanted, (block["found"] for block in found), strict=True)
     suspect = [number for number, look in looks if look != wanted[number]]
     # A worker that does not see the store finds damage everywhere: what this process sees itself, decides.

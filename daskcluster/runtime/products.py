@@ -25,6 +25,7 @@ from ..typing import PathInput, Seed
 from .blocks import check_blocks
 from .execution import active_client, compute, map_to_objects, persist, runs_in_process
 from .held import Held, as_dask, create_rows, fill
+from .pieces import task_name
 from .scratch import ScratchFolder
 from .seeding import root_seed
 from .standing import resumption
@@ -135,6 +136,11 @@ class Products:
         finally:
             _inner.reset(token)
         remove(folder)
+
+    @property
+    def held_folder(self) -> Path | None:
+        """The folder of the named store while this fit holds it."""
+        return None if self._store is None else self._store.held_folder
 
     def open(self, fingerprint: str) -> None:
         """Bind the named store to the input's fingerprint, and hold it for this fit.
@@ -250,7 +256,7 @@ class Products:
             array = check_blocks(f"the product {name!r}", array)
             if summarize is None:
                 return persist(array)[0], []
-            summaries = map_to_objects(partial(_summary, summarize=summarize), array, name=f"dc-{name}-sum")
+            summaries = map_to_objects(partial(_summary, summarize=summarize), array, name=task_name(f"{name}-sum"))
             persisted, summaries = persist(array, summaries)
             return persisted, list(compute(summaries)[0])
         if self._scratch is None:

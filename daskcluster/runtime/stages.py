@@ -17,6 +17,7 @@ from .products import Products
 from .progress import Progress
 from .released import released_on_failure
 from .signals import ending_signals
+from .status import StatusWriter
 
 __all__ = ["Run", "Stage", "StageList"]
 
@@ -93,9 +94,11 @@ class Run:
         self.rows = rows
         self.products = products
         self.seed = products.seed
-        self._progress = Progress(verbose)
-        self._open = ExitStack()
         products.stages = [{"title": stage.title, "products": list(stage.kept)} for stage in stages]
+        self._status = StatusWriter(lambda: products.held_folder, len(products.stages)) if products.named else None
+        n_blocks = rows.blocks.numblocks[0]
+        self._progress = Progress(verbose, self._status, (n_blocks, rows.blocks.nbytes // n_blocks))
+        self._open = ExitStack()
 
     def __enter__(self) -> Run:
         self._open.enter_context(ending_signals(_exit))
@@ -109,6 +112,8 @@ class Run:
         try:
             self._open.__exit__(*exception)
         finally:
+            if self._status is not None:
+                self._status.close()
             self.products.close()
 
     def __call__(self, stage: Stage, *results: Any) -> Any:

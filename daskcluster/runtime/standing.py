@@ -9,7 +9,7 @@ from typing import Any
 import zarr
 
 from ..files.digests import Damage, check_digest, reading
-from ..files.locks import holder
+from ..files.locks import holder, holder_text
 from ..files.records import Records
 from .execution import FAN_IN
 from .parts import describe_parts
@@ -41,7 +41,8 @@ def describe_run(folder: Path) -> dict[str, Any]:
         if path.is_dir() and not path.name.startswith(".")
     }
     stages = [_stage(folder, stage, products, first=not number) for number, stage in enumerate(key.get("stages", []))]
-    held = holder(folder)
+    found = holder(folder)
+    held = None if found is None else holder_text(found)
     return {**key, "stages": stages, "products": products, "holder": held, "next": _next(stages, held)}
 
 

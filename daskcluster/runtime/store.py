@@ -29,7 +29,7 @@ import zarr
 
 from ..errors import DamagedStoreError, StorageMismatchError, warn_user
 from ..files import atomic_path, growing_path, kind_of, local_path, remove
-from ..files.digests import Damage, check_digest, describe_content, json_digest, read_arrays, reading
+from ..files.digests import Damage, check_digest, check_numbers, describe_content, json_digest, read_arrays, reading
 from ..files.locks import LOCK_FILE, FolderLock, check_free
 from ..files.places import KEY_FILE
 from ..files.records import Records
@@ -180,6 +180,11 @@ class NamedStore:
         if self._lock is not None and not self.bound:
             (self.folder / KEY_FILE).unlink(missing_ok=True)
             self.stored = None
+
+    @property
+    def held_folder(self) -> Path | None:
+        """The folder, while this fit holds it."""
+        return None if self._lock is None else self.folder
 
     def close(self) -> None:
         """Give the store free."""
@@ -345,6 +350,7 @@ def _read_rows(path: Path, like: da.Array, *, check: bool) -> RowProduct:
         stored = group["rows"]
         if not isinstance(stored, zarr.Array):
             raise Damage("its rows are no array")
+        check_numbers("its array 'rows'", stored)
         form = _form(stored)
     wanted = {"shape": list(like.shape), "chunks": list(like.chunksize)}
     if any(form[key] != wanted[key] for key in wanted) or len(summaries) != like.numblocks[0]:

@@ -151,3 +151,34 @@ assert jit.jit(double.py_func)(2.5) == 5
         [sys.executable, tmp_path / "kernel.py"], env=environment, capture_output=True, text=True, timeout=300
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_compiling_is_told_and_kept_code_is_loaded(tmp_path):
+    """What no cache has is told before it is compiled; the next process loads all that is kept, and tells nothing."""
+    (tmp_path / "numbers_to_add.py").write_text(
+        "from daskcluster.kernels.jit import jit\n\n@jit\ndef add(a, b):\n    return a + b\n"
+    )
+    program = """
+from daskcluster.hooks import ON_COMPILING
+from daskcluster.kernels.jit import load_kept
+from numbers_to_add import add
+told = []
+ON_COMPILING.append(lambda: told.append(1))
+print(load_kept(), len(told), end=" ")
+assert add(1, 2) == 3
+print(len(told))
+"""
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path / "kept"),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
+    }
+    command = [sys.executable, "-c", program]
+    runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
+    assert [run.stdout for run in runs] == ["0 0 1\n", "1 0 0\n"]
+
+
+def test_a_worker_is_made_ready_by_the_preload():
+    from daskcluster.preload import dask_setup
+
+    dask_setup(None)
+    assert {"daskcluster.estimators.consensus.kcc", "daskcluster.kernels.lloyd"} <= sys.modules.keys()

@@ -345,3 +345,9 @@ def test_a_task_graph_for_20_000_blocks_is_a_few_layers():
     small = reduce_blocks(rows_of, join, inputs.check_rows(X).blocks, name="dc-join")
     assert len(small.dask.layers) <= 12
     assert len(dask.optimize(small)[0].dask) <= 2.5 * n_blocks
+
+
+def test_what_is_no_collection_is_its_own_value_on_a_cluster(client_inprocess):
+    found = compute(None, da.ones((4, 2), chunks=(2, 1)), 3)
+    assert (found[0], found[2]) == (None, 3)
+    np.testing.assert_array_equal(found[1], np.ones((4, 2)))
