@@ -16,7 +16,7 @@ from dask.callbacks import Callback
 
 from .threads import Shared
 
-__all__ = ["Progress", "watch_distributed", "watch_local"]
+__all__ = ["Progress", "inside_stage", "watch_distributed", "watch_local"]
 
 logger = logging.getLogger("daskcluster")
 
@@ -147,6 +147,11 @@ def _make_bars() -> Any | None:
         TimeElapsedColumn(),
         console=console,
     )
+
+
+def inside_stage() -> bool:
+    """Whether a stage is running in this context: a fit that begins now is a step of another one."""
+    return _current.get() is not None
 
 
 class _CountTasks(Callback):

@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Self
 
 from .forecast import Cost, Sizes
 from .products import Products
-from .progress import Progress
+from .progress import Progress, inside_stage
 from .released import released_on_failure
+from .results import Results
 from .signals import ending_signals
 
 __all__ = ["Run", "Stage", "StageList"]
@@ -93,6 +94,7 @@ class Run:
         self.rows = rows
         self.products = products
         self.seed = products.seed
+        self.results = Results(inner=inside_stage())
         self._progress = Progress(verbose)
         self._open = ExitStack()
         products.stages = [{"title": stage.title, "products": list(stage.kept)} for stage in stages]
