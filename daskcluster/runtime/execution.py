@@ -13,8 +13,10 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import WorkersKilledError
 from . import clients, forking, progress  # noqa: F401  # `forking` has a part in every process that computes
 from .clients import active_client
+from .limits import promised_now
 from .released import released_on_failure
 from .threads import one_blas_thread
 
@@ -70,7 +72,7 @@ def _run(action: Callable[..., tuple[Any, ...]], collections: tuple[Any, ...]) -
 def _run_on_cluster(
     client: Any, action: Callable[..., tuple[Any, ...]], collections: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    from distributed import wait
+    from distributed import KilledWorker
 
     if not client.nthreads():
         logger.warning("waiting for workers: the scheduler %s has none yet", client.scheduler.address)
@@ -79,8 +81,13 @@ def _run_on_cluster(
         clients.hold_futures(persisted)
         # `wait` takes the current client, and not the one that dask computes with.
         with client.as_current(), progress.watch_distributed(client, persisted):
-            wait(persisted)
-        return persisted if action is dask.persist else dask.compute(*persisted)
+            clients.wait_for(client, persisted)
+        if action is dask.persist:
+            return persisted
+        try:
+            return dask.compute(*persisted)
+        except KilledWorker as error:
+            raise WorkersKilledError(clients.killed_message(progress.stage_name(), promised_now())) from error
 
 
 def tiles(n_rows: int) -> Iterator[slice]:

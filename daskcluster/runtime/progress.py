@@ -16,7 +16,7 @@ from dask.callbacks import Callback
 
 from .threads import Shared
 
-__all__ = ["Progress", "inside_stage", "watch_distributed", "watch_local"]
+__all__ = ["Progress", "inside_stage", "stage_name", "watch_distributed", "watch_local"]
 
 logger = logging.getLogger("daskcluster")
 
@@ -152,6 +152,12 @@ def _make_bars() -> Any | None:
 def inside_stage() -> bool:
     """Whether a stage is running in this context: a fit that begins now is a step of another one."""
     return _current.get() is not None
+
+
+def stage_name() -> str | None:
+    """Name of the stage that is running in this context."""
+    stage = _current.get()
+    return None if stage is None else stage.name
 
 
 class _CountTasks(Callback):
