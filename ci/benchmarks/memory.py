@@ -107,11 +107,15 @@ def shapes() -> dict[str, Callable[[str], tuple[Any, Any, tuple[Any, ...]]]]:
 # -- what workers say -------------------------------------------------------------------------------------------------
 
 
-def _status(dask_worker: Any) -> dict[str, int]:
+def peak_bytes() -> int:
+    """Peak resident memory of this process."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    peak = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def _status(dask_worker: Any) -> dict[str, int]:
     metrics = getattr(dask_worker.data, "cumulative_metrics", {})
-    return {"pid": os.getpid(), "peak": peak, "spilled": int(metrics.get(("disk-write", "bytes"), 0))}
+    return {"peak": peak_bytes(), "spilled": int(metrics.get(("disk-write", "bytes"), 0))}
 
 
 class Watch(threading.Thread):
@@ -234,34 +238,23 @@ def run_beyond(gigabytes: float, limit: str, features: int = 64) -> int:
         sizes = f"{peak / MIB:.0f} MiB", f"{planned / MIB:.0f} MiB"
         print(table.format(name, f"{seconds:.0f}", *sizes, f"{X.nbytes / 1e6 / seconds:.0f}"), error, flush=True)
 
-    broken = 0
-    for name, total in (("threads", None), (f"{WORKERS} workers of 1 thread, {limit}", dask.utils.parse_bytes(limit))):
-        with tempfile.TemporaryDirectory() as folder, dask.config.set({"temporary-directory": folder}):
+    with tempfile.TemporaryDirectory() as folder, dask.config.set({"temporary-directory": folder}):
+        plan, start = dc.USPEC(8, random_state=0).plan(X), time.perf_counter()
+        model = dc.USPEC(8, random_state=0).fit(X)
+        sizes = da.bincount(model.labels_, minlength=8).compute()
+        row("threads", time.perf_counter() - start, peak_bytes(), plan.peak_bytes)
+        print(f"    sizes of clusters: {', '.join(f'{size:,}' for size in sizes)}", flush=True)
+        del model
+        with cluster(dask.utils.parse_bytes(limit) // WORKERS, threads=1) as client:
+            # Products beyond the workers' memory go to a store, and not to the workers' disks.
             model = dc.USPEC(8, random_state=0, storage=os.path.join(folder, "run"))
-            if total is None:
-                from measure import peak_megabytes
-
-                plan, start = model.plan(X), time.perf_counter()
-                model.fit(X)
-                sizes = da.bincount(model.labels_, minlength=8).compute()
-                row(name, time.perf_counter() - start, int(peak_megabytes() * MIB), plan.peak_bytes)
-                print(f"    {int((sizes > n // 100).sum())} clusters of 1 % of the rows or more", flush=True)
-            else:
-                with cluster(total // WORKERS, threads=1) as client:
-                    plan = model.plan(X)
-                    watch = Watch(client)
-                    watch.start()
-                    start = time.perf_counter()
-                    model.fit(X)
-                    other = da.bincount(model.labels_, minlength=8).compute()
-                    seconds = time.perf_counter() - start
-                    watch.stop()
-                    ends = client.run(_status).values()
-                row(name, seconds, max(end["peak"] for end in ends), plan.peak_bytes)
-                spilled = sum(end["spilled"] for end in ends)
-                print(f"    spilled {spilled}, paused {watch.paused}, equal sizes {(sizes == other).all()}", flush=True)
-                broken += bool(spilled or watch.paused or (sizes != other).any())
-    return broken
+            plan = model.plan(X)
+            found = fit(client, model, X, ())
+            others = da.bincount(model.labels_, minlength=8).compute()
+    row(f"{WORKERS} workers of 1 thread, {limit}", found["seconds"], found["peak"], plan.peak_bytes, found["error"])
+    same = bool((sizes == others).all())
+    print(f"    spilled {found['spilled']}, paused {found['paused']}, restarts {found['restarts']}, same sizes: {same}")
+    return int(not same or bool(found["error"] or found["spilled"] or found["paused"] or found["restarts"]))
 
 
 def main() -> int:

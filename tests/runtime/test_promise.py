@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
+import signal
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 
 import dask
+import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, KilledWorker, LocalCluster, Status
@@ -248,3 +254,32 @@ def test_paused_workers_are_told_of(client_inprocess, monkeypatch):
         resuming.join()
         clients.logger.removeHandler(handler)
     assert said.is_set()
+
+
+def kill(block):
+    if len(block):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+@pytest.mark.slow
+def test_workers_that_die_end_a_fit_with_one_clear_error(tmp_path):
+    deadly = da.zeros((1000, 2), chunks=(500, 2)).map_blocks(kill, dtype=float, meta=np.empty((0, 0)))
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=DASHBOARD, local_directory=tmp_path
+        ) as cluster,
+        Client(cluster),
+        pytest.raises(WorkersKilledError, match=r"in stage 'check and sample'.*a worker of 1 thread.*storage= keeps"),
+    ):
+        dc.KMeans(3).fit(deadly)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["one big chunk", "ensemble", "layers"])
+def test_fits_keep_within_a_limit_little_above_the_plan(shape):
+    """The program that measures it: no spilled byte, no paused and no restarted worker."""
+    program = Path(__file__).parents[2] / "ci" / "benchmarks" / "memory.py"
+    done = subprocess.run([sys.executable, program, "--shape", shape], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 1" in done.stdout
