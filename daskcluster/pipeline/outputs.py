@@ -67,7 +67,7 @@ class Label(Stage):
         if run.products.named or (run.rows.chunked and active_client() is None):
             array = run.products.rows(name, array)[0]
         elif run.rows.chunked:
-            array = run.results.keep(name, array, None if again is None else again())
+            array = run.results.keep(name, array, again)
         return hand_out(array, run.rows)
 
     def cost(self, sizes: Sizes) -> Cost:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import dask.array as da
@@ -40,15 +40,15 @@ class Results:
     def __init__(self, inner: bool) -> None:
         self._left = 0 if inner else budget_bytes()
 
-    def keep(self, name: str, array: da.Array, again: da.Array | None) -> da.Array:
+    def keep(self, name: str, array: da.Array, again: Callable[[], da.Array] | None) -> da.Array:
         """Compute an output now and hold it.
 
         Parameters
         ----------
         name : str
         array : dask array (n, ...)
-        again : dask array, optional
-            The same in the same blocks, as the fitted model makes it from the rows.
+        again : callable, optional
+            Gives the same in the same blocks, as the fitted model makes it from the rows.
 
         Returns
         -------
@@ -66,9 +66,8 @@ class Results:
         held = persist(array)[0]
         if again is None:
             return held
-        if again.dtype != array.dtype:
-            again = again.astype(array.dtype)
-        return _lazy(_Graph(_keys_of(array, again.name), again.__dask_graph__(), held), again.name, array)
+        made = again().astype(array.dtype)
+        return _lazy(_Graph(_keys_of(array, made.name), made.__dask_graph__(), held), made.name, array)
 
 
 def _as_it_is(block: NDArray[Any], number: int) -> dict[str, Any]:

@@ -195,7 +195,7 @@ class EnsembleBase(RowClusterer):
     def _keep_base_labels(self, labels: da.Array, run: Run) -> Any:
         """`base_labels_`: NumPy; or the held arrays."""
         if run.rows.chunked and not run.products.named and active_client() is not None:
-            again = self._map(run.rows, "base labels") if self._members_predict else None
+            again = partial(self._map, run.rows, "base labels") if self._members_predict else None
             labels = run.results.keep("base labels", labels, again)
         dtype = np.promote_types(labels.dtype, np.int32)
         if run.rows.chunked:
