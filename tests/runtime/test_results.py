@@ -48,7 +48,7 @@ def reads(folder: Path) -> int:
 def touched(model: Any) -> dict[str, np.ndarray]:
     """What a user does with outputs, and not one large graph is sent for it."""
     with warnings.catch_warnings(), dask.config.set({"distributed.admin.large-graph-warning-threshold": "12 kB"}):
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)  # sockets of a killed worker are none of ours
         found = {name: np.asarray(output) for name, output in outputs_of(model).items()}
         for name, output in outputs_of(model).items():
             assert int((output == output).sum().compute()) == output.size
