@@ -15,10 +15,12 @@ __all__ = [
     "FewerClustersWarning",
     "MissingChunksError",
     "MissingChunksWarning",
+    "NotEnoughMemoryError",
     "StorageBusyError",
     "StorageMismatchError",
     "UnreadableChunkError",
     "UnseenStoreError",
+    "WorkersKilledError",
     "collected_warnings",
     "is_disk_full",
     "warn_user",
@@ -66,6 +68,14 @@ class DiskFullError(OSError):
     def __str__(self) -> str:
         """The message, without the number of the error."""
         return str(self.strerror)
+
+
+class NotEnoughMemoryError(MemoryError):
+    """A fit needs more memory than its workers, or this process, may use: the message says what to change."""
+
+
+class WorkersKilledError(RuntimeError):
+    """Worker processes died while they worked on one task, most often for lack of memory."""
 
 
 def is_disk_full(error: BaseException) -> bool:

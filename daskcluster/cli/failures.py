@@ -77,11 +77,11 @@ def _explain(error: Exception, ctx: click.Context) -> click.ClickException:
 
     What the package itself refuses is bad input. The same types raised deeper, by a library, are failures of the run.
     """
-    from ..errors import StorageBusyError, is_disk_full
+    from ..errors import NotEnoughMemoryError, StorageBusyError, is_disk_full
 
     if is_disk_full(error) or isinstance(error, StorageBusyError):  # nothing is wrong with what was asked for
         return click.ClickException(shortened(_text(error)))
-    refused = isinstance(error, ValueError | TypeError | OSError | ImportError)
+    refused = isinstance(error, ValueError | TypeError | OSError | ImportError | NotEnoughMemoryError)
     if refused and _raised_by_package(error):
         return InputError(shortened(in_options(*_said(_text(error), ctx))))
     _, arguments = ctx.meta.get(_GIVEN, (None, []))
@@ -98,6 +98,8 @@ def _text(error: Exception) -> str:
 def _failure(error: Exception) -> str:
     """Say which failure of a run an exception is."""
     kind, text = type(error).__name__, shortened(_text(error))
+    if kind == "WorkersKilledError":
+        return text
     if kind == "KilledWorker":
         return f"a worker process died several times, most often for lack of memory: {text}"
     if kind in _LOST:

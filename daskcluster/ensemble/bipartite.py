@@ -7,7 +7,7 @@ from typing import Any
 
 from ..pipeline.bipartite import BipartiteGraph
 from ..pipeline.cut import Cut, TransferCut
-from ..runtime.forecast import memory_limit
+from ..runtime.limits import memory_limit
 from ..runtime.stages import Run
 
 __all__ = ["SMALL_BYTES", "EnsembleCut", "check_pairs_size", "cut_bytes"]

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from ..kernels.distinct import HASH_PRIME, find_rows, hash_rows, number_rows, place_rows
 from ..kernels.label_sums import least_sums, sum_labels
 from ..runtime.execution import FAN_IN
-from ..runtime.forecast import Cost, Sizes, memory_limit
+from ..runtime.forecast import Cost, Sizes
+from ..runtime.limits import memory_limit
 from ..runtime.passes import reduced
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ..pipeline.discretize import Discretize
 from ..pipeline.kmeans import center_starts
 from ..pipeline.lloyd import Centers, best_of_starts
-from ..runtime.forecast import Cost, Sizes, memory_limit
+from ..runtime.forecast import Cost, Sizes
+from ..runtime.limits import memory_limit
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_option, check_real

@@ -14,7 +14,8 @@ from ..pipeline.kmeans import center_starts, sample_size
 from ..pipeline.lift import LiftedRows
 from ..pipeline.lloyd import lloyd_in_memory
 from ..runtime.execution import FAN_IN, beside, map_rows
-from ..runtime.forecast import Cost, Sizes, memory_limit
+from ..runtime.forecast import Cost, Sizes
+from ..runtime.limits import memory_limit
 from ..runtime.pieces import array_pieces
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -13,10 +14,11 @@ from typing import Any, TypeVar
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..errors import NotEnoughMemoryError
 from ..io.inputs import Rows, Source, cut_rows, open_source, sizes_of
 from ..io.models import save_model
 from ..pipeline.outputs import hand_out
@@ -24,7 +26,9 @@ from ..pipeline.rows import check_finite_block
 from ..registry import register
 from ..runtime.execution import apply_by_tiles, map_rows
 from ..runtime.forecast import Cost, Plan, Sizes, make_plan
+from ..runtime.limits import checks_memory
 from ..runtime.products import Products
+from ..runtime.progress import inside_stage
 from ..runtime.stages import Run, Stage
 from ..typing import ArrayInput, PathInput
 from ..validation import check_integer, check_n_features, check_option, check_seed
@@ -32,10 +36,16 @@ from .frames import give_lazy_frames
 
 __all__ = ["MISSING", "Clusterer", "RowClusterer", "where_it_predicts"]
 
+logger = logging.getLogger("daskcluster")
+
 MISSING = ("raise", "label")
 
 #: Parameters that do not decide the products of a fit; the seed is compared by itself.
 _NOT_PRODUCTS = ("random_state", "storage", "verbose")
+
+#: Parameters of which a smaller number takes less memory, and the least that is advised.
+_SIZES = {"n_landmarks", "n_representatives"}
+_LEAST_SIZE = 50
 
 
 class Clusterer(ClusterMixin, BaseEstimator):
@@ -123,7 +133,40 @@ class Clusterer(ClusterMixin, BaseEstimator):
         products = Products(self.storage, type(self).__name__, self._product_parameters(), self.random_state, inputs)
         rows = self._open(X, reset=True)
         self._check_size(rows)
-        return Run(rows, products, self._stages(), self.verbose)
+        # What is fitted inside another fit is a part of that one's plan.
+        promise = None if inside_stage() or not checks_memory() else partial(self._promise, rows)
+        return Run(rows, products, self._stages(), self.verbose, promise)
+
+    def _promise(self, rows: Rows) -> Plan | None:
+        """The plan, compared with the memory that there is; None for a cluster without workers.
+
+        Raises
+        ------
+        NotEnoughMemoryError
+            If it does not fit.
+        """
+        plan = self._plan(rows)
+        if plan.memory is None:
+            return None
+        if not plan.memory.fits:
+            raise NotEnoughMemoryError(plan.refusal(partial(self._smaller, rows)))
+        if plan.memory.spills:
+            logger.warning("%s.fit %s", type(self).__name__, plan.memory)
+        return plan
+
+    def _smaller(self, rows: Rows) -> str | None:
+        """A parameter with which the fit fits, if there is one."""
+        for name in sorted(_SIZES & self.get_params(deep=False).keys()):
+            value = getattr(self, name)
+            while isinstance(value, int) and value // 2 >= max(_LEAST_SIZE, 2 * self.n_clusters):
+                value //= 2
+                memory = clone(self).set_params(**{name: value})._plan(rows).memory
+                if memory is not None and memory.fits:
+                    return f"give {name}={value}"
+        return None
+
+    def _plan(self, rows: Rows) -> Plan:
+        return make_plan(type(self).__name__, rows, self.storage, self._sized_stages(sizes_of(rows)))
 
     def _product_parameters(self) -> dict[str, Any]:
         """Parameters that decide the products of a fit, as they take part."""
@@ -159,7 +202,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         self._check_parameters()
         rows = self._cut(open_source(X, self._fill))
         self._check_size(rows)
-        return make_plan(type(self).__name__, rows, self.storage, self._sized_stages(sizes_of(rows)))
+        return self._plan(rows)
 
     # -- what is left --------------------------------------------------------------------------------------------------
 

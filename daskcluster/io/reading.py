@@ -50,12 +50,17 @@ class Reading:
     n_units: int = 1
     made_of: da.Array | None = None
 
+    def known(self) -> Reading:
+        """The same without the graph, which has been looked at."""
+        if self.made_of is None:
+            return self
+        behind = bytes_behind(self.made_of)
+        more = behind if behind > _longest_bytes(self.made_of) else 0
+        return replace(self, unit_bytes=max(self.unit_bytes, more), made_of=None)
+
     def peak_bytes(self, threads: int) -> int:
         """Bytes at a time with so many tasks beside each other: one more unit waits until all of it is used."""
-        unit_bytes = self.unit_bytes
-        if self.made_of is not None:
-            behind = bytes_behind(self.made_of)
-            unit_bytes = max(unit_bytes, behind if behind > _longest_bytes(self.made_of) else 0)
+        unit_bytes = self.known().unit_bytes
         return min(threads + 1, self.n_units) * unit_bytes + min(threads, self.n_units) * self.buffer_bytes
 
 

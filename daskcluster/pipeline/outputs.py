@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import dask.array as da
 
 from ..io.inputs import Rows, follow_input
-from ..runtime.execution import active_client, compute, persist
+from ..runtime.execution import active_client, compute
 from ..runtime.forecast import Cost, Sizes
-from ..runtime.pieces import array_pieces
-from ..runtime.products import budget_bytes
 from ..runtime.stages import Run, Stage
 
-__all__ = ["Label", "hand_out", "on_client"]
+__all__ = ["Label", "hand_out"]
 
 
 @dataclass(frozen=True)
@@ -55,16 +54,20 @@ class Label(Stage):
         Returns
         -------
         dict
-            NumPy for rows in memory; else the held arrays; or, on a cluster without a named store, the model's own
-            ones, since what workers hold goes with them.
+            NumPy for rows in memory; else lazy, and held: as other products are, or, on a cluster without a named
+            store, as `Results` says.
         """
-        return {name: self._keep(run, name, array, again) for name, array in lazy.items()}
+        return {
+            name: self._keep(run, name, array, None if again is None else partial(again, name))
+            for name, array in lazy.items()
+        }
 
-    def _keep(self, run: Run, name: str, array: da.Array, again: Callable[[str], da.Array] | None) -> Any:
+    def _keep(self, run: Run, name: str, array: da.Array, again: Callable[[], da.Array] | None) -> Any:
+        """Compute, hold and hand out one output; `again` gives it as the fitted model makes it from the rows."""
         if run.products.named or (run.rows.chunked and active_client() is None):
             array = run.products.rows(name, array)[0]
         elif run.rows.chunked:
-            array = on_client(array) if again is None else again(name)
+            array = run.results.keep(name, array, again)
         return hand_out(array, run.rows)
 
     def cost(self, sizes: Sizes) -> Cost:
@@ -90,13 +93,3 @@ class Label(Stage):
 def hand_out(array: da.Array, rows: Rows) -> Any:
     """NumPy for NumPy; for chunked input lazy, in its row chunks."""
     return follow_input(array, rows) if rows.chunked else compute(array)[0]
-
-
-def on_client(array: da.Array) -> da.Array:
-    """Hold an array in this process, where it fits into the budget; a larger one stays with the workers.
-
-    For what no model makes anew, since what the workers hold goes with them.
-    """
-    if array.nbytes > budget_bytes():
-        return persist(array)[0]
-    return array_pieces(compute(array)[0], array.chunks, "output")

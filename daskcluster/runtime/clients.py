@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +15,20 @@ from dask.base import is_dask_collection
 from .released import hold
 from .threads import Shared
 
-__all__ = ["active_client", "gather", "hold_futures", "large_graphs", "outside_the_pool"]
+__all__ = [
+    "active_client",
+    "gather",
+    "hold_futures",
+    "killed_message",
+    "large_graphs",
+    "outside_the_pool",
+    "telling_of_pauses",
+]
+
+logger = logging.getLogger("daskcluster")
+
+#: Seconds between two looks at a cluster that is waited for.
+LOOK_SECONDS = 30.0
 
 
 def active_client() -> Any | None:
@@ -74,3 +89,44 @@ def gather(client: Any, persisted: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _for_keys(keys: Any, futures: dict[Any, Any]) -> Any:
     return [_for_keys(key, futures) for key in keys] if isinstance(keys, list) else futures[keys]
+
+
+@contextlib.contextmanager
+def telling_of_pauses(client: Any) -> Iterator[None]:
+    """Context in which a warning is logged when all workers stay paused for a whole interval: nothing begins."""
+    ended = threading.Event()
+
+    def look() -> None:
+        paused = 0
+        while not ended.wait(LOOK_SECONDS):
+            try:
+                paused = paused + 1 if _all_paused(client) else 0
+            except Exception:  # what is wrong with the cluster is told where it is waited for
+                return
+            if paused == 2:
+                logger.warning(
+                    "all workers have paused: their memory is nearly full and they begin no task, so the fit may stand "
+                    "still; end it and give the workers more memory or fewer threads (plan says how much)"
+                )
+
+    threading.Thread(target=look, name="daskcluster-pauses", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def _all_paused(client: Any) -> bool:
+    """Whether there are workers and none of them takes tasks."""
+    states = {worker["status"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()}
+    return states == {"paused"}
+
+
+def killed_message(stage: str | None, promised: str | None) -> str:
+    """What a user is told of workers that died over one task."""
+    where = "" if stage is None else f" in stage {stage!r}"
+    plan = "plan(X) says what a worker needs, storage= keeps finished work" if promised is None else promised
+    return (
+        f"a worker process died, and others with the same task{where}, most often for lack of memory: give the workers "
+        f"more memory or fewer threads, or store X in smaller chunks; {plan}"
+    )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import Any, Protocol, Self
 
-import dask
-from dask.system import CPU_COUNT
 from dask.utils import format_bytes
 
-from .execution import FAN_IN, TILE_ROWS, active_client
+from .execution import FAN_IN, TILE_ROWS, active_client, runs_in_process
+from .limits import rooms, threads_per_worker
 from .products import budget_bytes
+from .promise import Demand, Verdict, Work, advice, judge, refusal
 
 __all__ = [
     "BASE_BYTES",
@@ -21,9 +21,7 @@ __all__ = [
     "Sizes",
     "StagePlan",
     "make_plan",
-    "memory_limit",
     "place_products",
-    "threads_per_worker",
     "tree_tasks",
 ]
 
@@ -220,7 +218,12 @@ class Plan:
         Tasks that a worker runs at a time.
     peak_bytes : int
         Peak memory of a worker process: `BASE_BYTES`, what it holds, rows that are in memory, and in the largest stage
-        `threads` tasks, what is computed in one piece, and the chunks that are read.
+        `threads` tasks, what is computed in one piece, and the chunks that are read. On a cluster of processes the
+        rows, and what is computed in one piece, are the client's.
+    memory : Verdict or None
+        This compared with the memory that there is; None while a cluster has no workers.
+    demand : Demand
+        What `memory` follows from; no part of `to_dict`.
     """
 
     method: str
@@ -237,10 +240,20 @@ class Plan:
     scratch_bytes: int
     threads: int
     peak_bytes: int
+    memory: Verdict | None = None
+    demand: Demand | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values."""
-        return asdict(self)
+        values = asdict(replace(self, demand=None))
+        del values["demand"]
+        return {**values, "memory": self.memory and {**values["memory"], "verdict": self.memory.word}}
+
+    def refusal(self, smaller: Callable[[], str | None]) -> str:
+        """What a user is told whose fit does not fit; `smaller` gives a parameter that would, in words."""
+        if self.memory is None or self.demand is None:
+            raise ValueError("there is nothing to compare with")
+        return refusal(self.method, self.memory, advice(self.demand, self.memory.room, smaller))
 
     def __str__(self) -> str:
         table = [_HEADER, *(_cells(stage) for stage in self.stages)]
@@ -272,6 +285,7 @@ class Plan:
             f"{format_bytes(self.read_bytes)} read, {format_bytes(self.written_bytes)} written",
             f"products held in: {self.held}; scratch space {format_bytes(self.scratch_bytes)}",
             f"peak memory of a worker with {self.threads} threads: {format_bytes(self.peak_bytes)}",
+            f"memory: {'no workers yet to compare with' if self.memory is None else self.memory}",
         ]
 
 
@@ -282,22 +296,6 @@ _HEADER = ("stage", "passes", "tasks", "read", "written", "task peak")
 def _cells(stage: StagePlan) -> tuple[str, ...]:
     sizes = (format_bytes(size) for size in (stage.read_bytes, stage.written_bytes, stage.task_bytes))
     return (stage.name, str(stage.passes), f"{stage.tasks:,}", *sizes)
-
-
-def threads_per_worker() -> int:
-    """Tasks that one worker process of the active scheduler runs at a time."""
-    client = active_client()
-    if client is not None:
-        return max(list(client.nthreads().values()) or [1])
-    pool = dask.config.get("pool", None)
-    return int(dask.config.get("num_workers", None) or getattr(pool, "_max_workers", None) or CPU_COUNT)
-
-
-def memory_limit() -> int:
-    """Bytes of memory that this process may use: what the machine has, or its control group allows."""
-    from distributed.system import MEMORY_LIMIT
-
-    return int(MEMORY_LIMIT)
 
 
 def place_products(storage: Any, held: Sequence[int]) -> tuple[str, int, int]:
@@ -351,8 +349,7 @@ def make_plan(method: str, rows: Any, storage: Any, stages: Iterable[tuple[_Titl
     costs = [cost for _, cost in titled]
     where, in_memory, on_disk = place_products(storage, [size for cost in costs for size in cost.held])
     threads = threads_per_worker()
-    reading = rows.reading.peak_bytes(threads)
-    largest = max(threads * c.task_bytes + c.eager_bytes + (reading if c.input_passes else 0) for c in costs)
+    demand = _demand(rows, titled, in_memory if where == "workers" else 0, 0 if where == "workers" else in_memory)
     return Plan(
         method=method,
         n_samples=rows.n_samples,
@@ -370,9 +367,23 @@ def make_plan(method: str, rows: Any, storage: Any, stages: Iterable[tuple[_Titl
         written_bytes=sum(cost.written_bytes for cost in costs) if on_disk else 0,
         scratch_bytes=on_disk if storage is None else 0,
         threads=threads,
-        peak_bytes=BASE_BYTES
-        + in_memory
-        + sum(cost.small_bytes for cost in costs)
-        + rows.reading.memory_bytes
-        + largest,
+        peak_bytes=demand.working_bytes(threads) + demand.held_bytes,
+        demand=demand,
+        memory=judge(demand, rooms()),
+    )
+
+
+def _demand(rows: Any, titled: list[tuple[str, Cost]], held_bytes: int, kept_bytes: int) -> Demand:
+    """What a process that works needs: `held_bytes` can be spilled, `kept_bytes` cannot."""
+    here = active_client() is None or runs_in_process()
+    fixed = BASE_BYTES + kept_bytes + sum(cost.small_bytes for _, cost in titled)
+    return Demand(
+        fixed_bytes=fixed + (rows.reading.memory_bytes if here else 0),
+        held_bytes=held_bytes,
+        works=tuple(
+            Work(title, cost.task_bytes, cost.eager_bytes if here else 0, cost.input_passes > 0)
+            for title, cost in titled
+        ),
+        reading=rows.reading.known(),
+        row_bytes=rows.n_features * rows.blocks.dtype.itemsize,
     )

@@ -19,7 +19,15 @@ from .compiling import COMPILING_TEXT, is_compiling
 from .counting import ClusterWork, CountedWork, LocalWork, Work
 from .displays import Display, choose_display, duration_text
 
-__all__ = ["Progress", "StageState", "watch_distributed", "watch_each", "watch_local"]
+__all__ = [
+    "Progress",
+    "StageState",
+    "inside_stage",
+    "stage_name",
+    "watch_distributed",
+    "watch_each",
+    "watch_local",
+]
 
 logger = logging.getLogger("daskcluster")
 
@@ -264,6 +272,17 @@ class Progress:
             self._stage = None
             if stage.watched:
                 self._show(stage)
+
+
+def inside_stage() -> bool:
+    """Whether a stage is running in this context: a fit that begins now is a step of another one."""
+    return _current.get() is not None
+
+
+def stage_name() -> str | None:
+    """Name of the stage that is running in this context."""
+    stage = _current.get()
+    return None if stage is None else stage.name
 
 
 def _watched() -> _Stage | None:

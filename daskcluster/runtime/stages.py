@@ -7,15 +7,17 @@ the same values, so they cannot drift apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
-from .forecast import Cost, Sizes
+from .forecast import Cost, Plan, Sizes
+from .limits import promised
 from .products import Products
-from .progress import Progress
+from .progress import Progress, inside_stage
 from .released import released_on_failure
+from .results import Results
 from .signals import ending_signals
 from .status import StatusWriter
 
@@ -82,6 +84,9 @@ class Run:
     stages : iterable of Stage
         What the fit is going to call, for the named store's state.
     verbose : bool
+    promise : callable, optional
+        Compares the plan with the memory of the workers, before the first stage for which there are any, and gives it,
+        or None while there are none; raises NotEnoughMemoryError.
 
     Notes
     -----
@@ -90,10 +95,20 @@ class Run:
     failure, by SystemExit.
     """
 
-    def __init__(self, rows: Any, products: Products, stages: Any, verbose: bool) -> None:
+    def __init__(
+        self,
+        rows: Any,
+        products: Products,
+        stages: Any,
+        verbose: bool,
+        promise: Callable[[], Plan | None] | None = None,
+    ) -> None:
         self.rows = rows
         self.products = products
         self.seed = products.seed
+        self.results = Results(inner=inside_stage())
+        self._promise = promise
+        self._plan: Plan | None = None
         products.stages = [{"title": stage.title, "products": list(stage.kept)} for stage in stages]
         self._status = StatusWriter(lambda: products.held_folder, len(products.stages)) if products.named else None
         n_blocks = rows.blocks.numblocks[0]
@@ -118,8 +133,18 @@ class Run:
 
     def __call__(self, stage: Stage, *results: Any) -> Any:
         """Call a stage with this run and the results that it needs."""
-        with self._progress.stage(stage.title):
+        if self._promise is not None and self._plan is None:
+            self._plan = self._promise()
+        with self._progress.stage(stage.title), promised(self._promised):
             return stage(self, *results)
+
+    @property
+    def _promised(self) -> str | None:
+        """What was promised, for the message of a failure."""
+        if self._plan is None or self._plan.memory is None:
+            return None
+        kept = "the named store keeps finished work: the same call goes on from there"
+        return f"the plan {self._plan.memory}; {kept if self.products.named else 'storage= keeps finished work'}"
 
     def detail(self, text: str) -> None:
         """Show how far the running stage is, beside its title."""

@@ -14,6 +14,7 @@ import zarr
 import daskcluster
 from daskcluster import estimators
 from daskcluster.io import load_model, open_rows, write_array
+from daskcluster.runtime.limits import Room
 from tests.cli.calls import FAST, N, as_json, fail, run, shown, succeed
 
 
@@ -142,3 +143,12 @@ def test_rows_that_no_base_clusterer_saw_are_told(blobs):
     about = shown("fit", "X.zarr", "-k", 3, *sampled, "--labels", "sampled.zarr", "--quiet")
     assert about["rows without label"].endswith("(NaN or infinity, or no label in any base clustering)")
     assert about["clusters"] == "3"
+
+
+def test_what_does_not_fit_into_memory_is_refused(stores, monkeypatch):
+    monkeypatch.setattr("daskcluster.runtime.forecast.rooms", lambda: [Room(2, 2**29)])
+    said = fail(2, "fit", stores / "x.zarr", "-k", 3, "--labels", stores / "never.zarr", "--representatives", 2000)
+    assert "needs a memory limit of" in said
+    assert "512 MiB" in said
+    assert not (stores / "never.zarr").exists()
+    assert succeed("plan", stores / "x.zarr", "-k", 3).stdout.rstrip().endswith("512 MiB are there: refused")

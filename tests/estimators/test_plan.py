@@ -64,7 +64,7 @@ def test_a_plan_leaves_the_estimator_as_it_was(case):
     assert plan.method == type(model).__name__
     assert (plan.n_samples, plan.n_features) == case.X.shape
     assert plan.n_blocks == -(-plan.n_samples // plan.block_rows)
-    assert str(plan).count("\n") == len(plan.stages) + 4
+    assert str(plan).count("\n") == len(plan.stages) + 5
     fitted = case.fit()
     assert fitted.plan(case.X) == plan
 

@@ -244,7 +244,9 @@ def test_an_interrupted_run_goes_on(case, share, scheduler, finished, tmp_path):
         case.fit(storage=store)
     before = kept(store)
     if scheduler == "synchronous" and store.exists():  # else other tasks run on for a while
-        assert all(grows(path.name) for path in store.glob(".*")), "no leftovers of the stopped run"
+        # What grows stays, and the edges of graphs whose labels are not there yet.
+        stay = [path.name for path in store.glob(".*") if not grows(path.name) and not path.name.startswith(".edges-")]
+        assert not stay, "no leftovers of the stopped run"
     model = case.fit_chunked(storage=store)
     assert_equal_fits(model, reference(case), **without_models(case))
     assert before.items() <= kept(store).items(), "nothing was made twice"

@@ -20,9 +20,9 @@ from daskcluster.runtime.forecast import (
     Plan,
     make_plan,
     place_products,
-    threads_per_worker,
     tree_tasks,
 )
+from daskcluster.runtime.limits import threads_per_worker
 
 MIB = 2**20
 

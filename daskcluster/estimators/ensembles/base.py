@@ -25,7 +25,7 @@ from ...errors import warn_user
 from ...io.inputs import block_rows
 from ...pipeline.discretize import warn_few_points
 from ...pipeline.model import SpectralModel, labels_function
-from ...pipeline.outputs import Label, hand_out, on_client
+from ...pipeline.outputs import Label, hand_out
 from ...pipeline.scan import RowScan, Scan
 from ...runtime.execution import active_client
 from ...runtime.forecast import Sizes
@@ -193,9 +193,10 @@ class EnsembleBase(RowClusterer):
             warn_few_points(self)
 
     def _keep_base_labels(self, labels: da.Array, run: Run) -> Any:
-        """`base_labels_`: NumPy; or the held arrays; or, on a cluster without a named store, the models' own labels."""
+        """`base_labels_`: NumPy; or the held arrays."""
         if run.rows.chunked and not run.products.named and active_client() is not None:
-            labels = self._map(run.rows, "base labels") if self._members_predict else on_client(labels)
+            again = partial(self._map, run.rows, "base labels") if self._members_predict else None
+            labels = run.results.keep("base labels", labels, again)
         dtype = np.promote_types(labels.dtype, np.int32)
         if run.rows.chunked:
             return hand_out(labels.astype(dtype), run.rows)
