@@ -18,9 +18,9 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
-from ..files.arrays import CHUNK_BYTES, create_array
-from ..files.atomic import atomic_path, local_path
-from ..files.places import check_outside
+from ..files.arrays import CHUNK_BYTES, create_array, open_rows
+from ..files.atomic import atomic_path
+from ..files.places import check_outside, place_at
 from ..runtime.blocks import as_declared, check_blocks
 from ..runtime.execution import compute
 from ..runtime.visibility import Seen
@@ -48,7 +48,7 @@ def write_array(
     array : da.Array of one or two dimensions
         Any chunking, empty chunks included; the lengths must be known.
     path : str or os.PathLike
-        Where: a path on a file system that all workers see.
+        Where: a path on a file system that all workers see, or a URL that they reach. See `atomic_path`.
     chunks, shards : int or sequence of int, optional
         As in `create_array`. By default the chunks of `array` where they are regular and neither tiny nor
         huge (many are stored as one below 4 MiB), else whole rows of 16 to 32 MiB.
@@ -82,7 +82,7 @@ def write_array(
     array = check_blocks("the array to store", _check_writable(array))
     if chunks is None and shards is None:
         chunks = _natural_chunk_rows(array)
-    check_outside(local_path(path), os.fspath(path))
+    check_outside(place_at(path), os.fspath(path))
     with atomic_path(path, overwrite=overwrite, kind="array", needed_bytes=array.nbytes) as temporary:
         target = create_array(temporary, array.shape, array.dtype, chunks=chunks, shards=shards, attributes=attributes)
         if array.size:
@@ -102,7 +102,7 @@ def write_array(
             (counts,) = compute(stored)
             if int(counts.sum()) != array.size:
                 raise RuntimeError(f"stored {int(counts.sum())} of {array.size} values in {os.fspath(path)!r}")
-    return zarr.open_array(str(local_path(path)), mode="r")
+    return open_rows(path)
 
 
 def _write_block(
