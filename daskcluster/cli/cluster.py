@@ -188,12 +188,13 @@ _cluster_options = combined(
 
 @dataclass(frozen=True)
 class Job:
-    """How a command runs: where, what it says meanwhile, and whether it replaces outputs."""
+    """How a command runs: where, what it says meanwhile, and how it stores outputs."""
 
     cluster: Cluster
     quiet: bool
     as_json: bool
     overwrite: bool = False
+    shards: int | None = None
 
     def running(self) -> contextlib.AbstractContextManager[None]:
         """Have a scheduler for the work of this block."""

@@ -25,6 +25,7 @@ __all__ = [
     "combined",
     "json_option",
     "overwrite_option",
+    "shards_option",
     "quiet_option",
     "seed_option",
     "storage_options_option",
@@ -119,6 +120,12 @@ storage_options_option = click.option(
     is_eager=True,
     callback=_open_urls_with,
     help="Options of the file system of URLs, such as '{\"anon\": true}' for s3://.",
+)
+shards_option = click.option(
+    "--shards",
+    type=Count(),
+    metavar="ROWS",
+    help="Store labels in shards of about so many rows: fewer files or objects, each of many chunks.",
 )
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace existing outputs.")
 

@@ -80,7 +80,7 @@ def write_rows(kind: str, values: Any, path: str, about: Mapping[str, Any], job:
 
     with job.stage(f"write {kind}"):
         attributes = {"daskcluster": {"kind": kind, **about}}
-        write_array(values, path, overwrite=job.overwrite, attributes=attributes)
+        write_array(values, path, shards=job.shards, overwrite=job.overwrite, attributes=attributes)
 
 
 def write_labels(labels: Any, path: str, about: Mapping[str, Any], job: Job) -> dict[str, int]:

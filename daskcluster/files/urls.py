@@ -18,6 +18,9 @@ __all__ = ["OPTIONS", "is_url", "open_store", "reaching", "store_options", "unre
 #: The setting.
 OPTIONS = "daskcluster.storage-options"
 
+#: One request a chunk: else s3fs asks for the size first, and where there is nothing for a listing, which not all may.
+_DEFAULTS = {protocol: {"max_concurrency": 1} for protocol in ("s3", "s3a")}
+
 #: Names of errors of access, beside `PermissionError`: of botocore, obstore and google-auth, which may be absent.
 _DENIED = {
     "ClientAuthenticationError",
@@ -53,14 +56,10 @@ def store_options(url: str) -> dict[str, Any]:
     if not isinstance(options, Mapping):
         raise TypeError(f"{OPTIONS}: expected a mapping of options, such as {{'anon': True}}, got {options!r:.100}")
     protocol = url.partition("://")[0]
-    own = options.get(protocol)
-    if (
-        "::" not in url
-        and options
-        and all(isinstance(value, Mapping) and _is_protocol(key) for key, value in options.items())
-    ):
-        return dict(own or {})
-    return dict(options)
+    by_protocol = bool(options) and all(isinstance(own, Mapping) and _is_protocol(key) for key, own in options.items())
+    if "::" in url:
+        return dict(options)
+    return _DEFAULTS.get(protocol, {}) | dict(options.get(protocol, {}) if by_protocol else options)
 
 
 def _is_protocol(name: str) -> bool:
