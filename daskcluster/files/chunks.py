@@ -41,8 +41,6 @@ Place: TypeAlias = tuple[int, ...]
 _NOTHING = 2**64 - 1
 #: Bytes at each end of a file or object that tell its content from another one's.
 _MARK_BYTES = 4096
-#: How services say that an object has no first byte.
-_EMPTY = ("InvalidRange", "requested range", "Requested Range")
 #: Questions to a store that are under way together; each is a small request.
 _AT_ONCE = 64
 
@@ -65,6 +63,8 @@ def chunk_key(array: zarr.Array[Any], place: Place) -> str:
 def describe_store(array: zarr.Array[Any]) -> str:
     """Where an array is, as a user would write it."""
     url = url_of(array.store)
+    if url is None and " object at 0x" in str(array.store):  # a class that does not say what it holds
+        url = type(array.store).__name__
     return local_file(array, "") or (str(array.store_path) if url is None else f"{url}/{array.path}".rstrip("/"))
 
 
@@ -105,12 +105,7 @@ def _file_size(path: str) -> int:
 
 async def _begins(array: zarr.Array[Any], key: str) -> bool:
     """Whether a unit has a first byte. Nothing less is asked for: what tells a size may look into a listing."""
-    try:
-        first = await _part(array, key, RangeByteRequest(0, 1))
-    except OSError as error:
-        if any(word in str(error) for word in _EMPTY):
-            return False
-        raise
+    first = await _part(array, key, RangeByteRequest(0, 1))
     return first is not None and len(first) > 0
 
 
@@ -222,7 +217,17 @@ def _plain_sharding(array: zarr.Array[Any]) -> ShardingCodec | None:
 
 
 async def _part(array: zarr.Array[Any], key: str, part: Any) -> Any:
-    return await (array.store_path / key).get(default_buffer_prototype(), byte_range=part)
+    """Some bytes of a unit, fewer where it is shorter; None where it is not there."""
+    place, prototype = array.store_path / key, default_buffer_prototype()
+    try:
+        return await place.get(prototype, byte_range=part)
+    except Exception as error:
+        if "range" not in str(error).lower():
+            raise
+    whole = await place.get(prototype)  # some stores refuse a range that ends behind the last byte
+    if whole is None or isinstance(part, SuffixByteRequest):
+        return whole if whole is None else whole[max(0, len(whole) - part.suffix) :]
+    return whole[part.start : part.end]
 
 
 def _listed(array: zarr.Array[Any]) -> set[str]:

@@ -46,7 +46,7 @@ def expand(path: str | os.PathLike[str]) -> str:
         If it is no path, or an empty one.
     """
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"expected a path, got {path!r:.100}")
+        raise TypeError(f"expected a path, got {path!r:.100}{_advice_for(path)}")
     name = os.fspath(path)
     if not name:
         raise ValueError("expected a path, got ''")
@@ -56,6 +56,14 @@ def expand(path: str | os.PathLike[str]) -> str:
     if url.scheme not in ("file", "local"):
         return name
     return unquote(url.path if url.netloc == "localhost" else url.netloc + url.path)
+
+
+def _advice_for(store: object) -> str:
+    """What to do with a store or session that was given in the place of an output."""
+    package = type(store).__module__.partition(".")[0]
+    if package == "icechunk":
+        return "; what is written in an Icechunk session counts when it is committed: store the array there yourself"
+    return "; give its path or URL" if package == "zarr" else ""
 
 
 def place_at(path: PathInput) -> Place:

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import dask
+import dask.array as da
 import numpy as np
 import pytest
 import zarr
@@ -13,7 +14,7 @@ import zarr
 import daskcluster as dc
 from daskcluster.files.objects import ObjectPath
 from daskcluster.files.urls import store_options
-from daskcluster.io import sources
+from daskcluster.io import sources, write_array
 from tests.blocks import blocks_of
 from tests.cli.calls import as_json, fail
 from tests.estimators.cases import CLASSES, Case, every, reference
@@ -211,3 +212,35 @@ def test_commands_take_urls_and_options(s3):
         assert as_json("info", URL, *options)["shape"] == [1000, 3]
         assert "access is denied" in fail(2, "info", URL, "--storage-options", '{"anon": false}')
         assert "expected a JSON object" in fail(2, "info", URL, "--storage-options", "anon")
+
+
+# -- Icechunk ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_of_icechunk_that_only_reads_is_read(tmp_path, cluster_processes):
+    icechunk = pytest.importorskip("icechunk")
+    repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(tmp_path / "repository")))
+    session = repository.writable_session("main")
+    for name in ("X", "holes"):
+        array = zarr.create_array(session.store, name=name, shape=ROWS.shape, chunks=(250, 3), dtype="f4")
+        array[: 1000 if name == "X" else 250] = ROWS[: 1000 if name == "X" else 250]
+    session.commit("rows")
+    reading = repository.readonly_session("main").store
+    X, holes = (zarr.open_array(reading, path=name, mode="r") for name in ("X", "holes"))
+    np.testing.assert_array_equal(kmeans(X), kmeans(ROWS))
+    writable = zarr.open_array(repository.writable_session("main").store, path="X", mode="r")
+    with pytest.raises(
+        ValueError, match=r"X lives in a IcechunkStore that does not travel .*open it for reading only$"
+    ):
+        kmeans(writable)
+    with dask.config.set(scheduler="threads"):
+        np.testing.assert_array_equal(kmeans(X), kmeans(ROWS))
+        with pytest.warns(dc.MissingChunksWarning, match=r"3 of 4 chunks are not in 'IcechunkStore/holes'"):
+            kmeans(holes)
+    for given in (reading, session):
+        with pytest.raises(TypeError, match=r"open an array of it, as with zarr.open_array\("):
+            kmeans(given)
+    with pytest.raises(TypeError, match=r"counts when it is committed: store the array there yourself$"):
+        write_array(da.ones(3), session.store)
+    with pytest.raises(TypeError, match="storage must be a path or None"):
+        dc.KMeans(3, storage=session.store).fit(ROWS)
