@@ -118,8 +118,8 @@ def check_shareable(name: str, array: zarr.Array[Any]) -> None:
     except Exception as error:  # such as a writable session of Icechunk, which has to be forked
         why = " ".join(str(error).split())[:120]
         raise ValueError(
-            f"{name} lives in a {type(array.store).__name__} that does not travel to the worker processes of the active "
-            f"scheduler ({why}); open it for reading only"
+            f"{name} lives in a {type(array.store).__name__} that does not travel to the worker processes of the "
+            f"active scheduler ({why}); open it for reading only"
         ) from error
 
 
