@@ -71,7 +71,10 @@ def _is_protocol(name: str) -> bool:
 def open_store(url: str) -> FsspecStore:
     """The store of zarr's under a URL, for reading and writing."""
     with reaching(url):
-        return FsspecStore.from_url(url, storage_options=store_options(url) or None)
+        try:
+            return FsspecStore.from_url(url, storage_options=store_options(url) or None)
+        except ValueError as error:  # a protocol that nobody knows
+            raise ValueError(f"{url!r}: {error}") from error
 
 
 #: Classes of obstore -> the protocol under which fsspec knows the same service.
