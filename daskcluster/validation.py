@@ -115,6 +115,9 @@ def _advice_for(value: Any) -> str | None:
         return "take one of its variables, as with ds['name']"
     if package == "h5py" and kind in ("File", "Group"):
         return "take one of its datasets, as with file['name']"
+    if (package == "zarr" and kind.endswith("Store")) or package == "icechunk":
+        store = "session.store" if kind.endswith("Session") else "store"
+        return f"open an array of it, as with zarr.open_array({store}, path='X', mode='r')"
     if dask.is_dask_collection(value) and not isinstance(value, da.Array) and not hasattr(cls, "to_dask_array"):
         if kind.startswith("Delayed"):
             return "make an array of it with dask.array.from_delayed(value, shape, dtype)"

@@ -22,6 +22,8 @@ from tests.blocks import blocks_of
 if TYPE_CHECKING:
     from distributed import Client
 
+    from tests.object_store import ObjectStore
+
 # Before distributed is imported: it sets its loggers once, from this. Closing a cluster logs warnings in
 # normal use. Worker processes inherit it.
 dask.config.set({"logging.distributed": "error"})
@@ -148,3 +150,23 @@ def cluster_processes(_processes: "Client") -> Iterator["Client"]:
     """The client of two worker processes over TCP, current while the test runs and for no other test."""
     with _processes.as_current():
         yield _processes
+
+
+@pytest.fixture(scope="session")
+def _s3() -> Iterator["ObjectStore"]:
+    from tests.object_store import serving
+
+    with serving() as store:
+        yield store
+
+
+@pytest.fixture
+def s3(_s3: "ObjectStore") -> Iterator["ObjectStore"]:
+    """An S3 server on this machine, whose bucket ``s3://bucket`` is empty; URLs are opened with its options."""
+    from daskcluster.files.objects import ObjectPath
+
+    with dask.config.set({"daskcluster.storage-options": _s3.options}):
+        ObjectPath("s3://bucket").remove()
+        _s3.requests.clear()
+        _s3.peak = 0
+        yield _s3

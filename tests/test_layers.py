@@ -54,7 +54,7 @@ IMPORTS: dict[str, set[str]] = {
 #: Outside packages that cost start-up time or belong to one job -> the rooms that may import them.
 HOMES: dict[str, set[str]] = {
     "click": {"cli"},
-    "dask": set(IMPORTS) - {"files", "kernels", "errors"},
+    "dask": set(IMPORTS) - {"kernels", "errors"},  # files: its settings only
     "dask_ml": {"cli"},
     "distributed": {"cli", "runtime"},
     "joblib": set(),

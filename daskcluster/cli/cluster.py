@@ -13,7 +13,16 @@ from typing import Any
 import click
 
 from .failures import InputError
-from .options import PATH, bundled, combined, json_option, overwrite_option, quiet_option, strict_option
+from .options import (
+    PATH,
+    bundled,
+    combined,
+    json_option,
+    overwrite_option,
+    quiet_option,
+    storage_options_option,
+    strict_option,
+)
 
 __all__ = ["Cluster", "Job", "job_options"]
 
@@ -60,13 +69,13 @@ class Cluster:
 
     def _check_report(self, path: str, has_address: bool, overwrite: bool) -> None:
         """Refuse a performance report that could not be written in the end."""
-        from ..files import check_output, check_outside, local_path
+        from ..files import check_output, check_outside, place_at
 
         if not (has_address or self.scheduler_file or self.workers):
             raise click.UsageError("--report needs a Dask cluster: add --workers, --scheduler or --scheduler-file")
         if importlib.util.find_spec("bokeh") is None:
             raise InputError("--report needs bokeh, which is not installed: pip install bokeh")
-        check_outside(local_path(path), path)
+        check_outside(place_at(path), path)
         check_output(path, overwrite=overwrite, kind="file")
 
     def _start(self, stack: contextlib.ExitStack, workers: int, quiet: bool) -> None:
@@ -180,12 +189,13 @@ _cluster_options = combined(
 
 @dataclass(frozen=True)
 class Job:
-    """How a command runs: where, what it says meanwhile, and whether it replaces outputs."""
+    """How a command runs: where, what it says meanwhile, and how it stores outputs."""
 
     cluster: Cluster
     quiet: bool
     as_json: bool
     overwrite: bool = False
+    shards: int | None = None
 
     def running(self) -> contextlib.AbstractContextManager[None]:
         """Have a scheduler for the work of this block."""
@@ -207,4 +217,5 @@ class Job:
 def job_options(*, writes: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options of a `Job`, which the command gets as its argument `job`; they come last in its help."""
     overwrite = [overwrite_option] if writes else []
-    return combined(_cluster_options, *overwrite, strict_option, quiet_option, json_option, bundled("job", Job))
+    inputs = strict_option, storage_options_option
+    return combined(_cluster_options, *overwrite, *inputs, quiet_option, json_option, bundled("job", Job))

@@ -11,7 +11,7 @@ import click
 from .algorithms import CONSENSUS, check_consensus_option
 from .cluster import Job, job_options
 from .inputs import open_array
-from .options import COUNT_FROM_1, PATH, bundled, clusters_option, seed_option
+from .options import COUNT_FROM_1, PATH, bundled, clusters_option, seed_option, shards_option
 from .outputs import about_estimator, check_outputs, write_labels, write_rows
 from .report import memory_lines, path_lines, peak_memory, seconds_text, show, size_lines
 
@@ -105,6 +105,7 @@ class ConsensusOutputs:
 @click.option("--model", type=PATH, metavar="M.zarr", help="Store the model here.")
 @click.option("--storage", type=PATH, metavar="DIR", help="Keep the product of each stage here.")
 @seed_option
+@shards_option
 @job_options(writes=True)
 @bundled("chosen", ChosenConsensus)
 @bundled("outputs", ConsensusOutputs)

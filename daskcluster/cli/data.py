@@ -9,7 +9,7 @@ import click
 
 from .cluster import Job, job_options
 from .info import array_lines, describe_array
-from .options import PATH, Count, ParamType, bundled, json_option, overwrite_option, seed_option
+from .options import PATH, Count, ParamType, bundled, json_option, overwrite_option, seed_option, storage_options_option
 from .outputs import check_outputs
 from .report import show
 
@@ -101,6 +101,7 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
 @click.option("--chunk-rows", type=Count(), metavar="ROWS", help="Rows of a stored chunk.")
 @click.option("--dtype", help="Type of the stored values, such as float32.")
 @overwrite_option
+@storage_options_option
 @json_option
 def convert(source: str, out: str, overwrite: bool, as_json: bool, **how: Any) -> None:
     """Store the rows of the file IN as the Zarr array OUT.zarr, in bounded memory.

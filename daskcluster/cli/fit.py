@@ -13,7 +13,7 @@ from .. import __version__
 from .algorithms import ChosenEstimator, estimator_options
 from .cluster import Job, job_options
 from .inputs import open_array, open_rows_for
-from .options import PATH, bundled
+from .options import PATH, bundled, shards_option
 from .outputs import about_estimator, check_outputs, check_picture, draw, write_labels
 from .pairs import Known, constraint_options
 from .report import memory_lines, path_lines, peak_memory, seconds_text, show, size_lines
@@ -39,6 +39,7 @@ class FitOutputs:
 @click.option("--model", type=PATH, metavar="M.zarr", help="Store the model here, for `predict`.")
 @click.option("--scale", type=click.Choice(list(SCALES)), help="Scale the features first; part of the model.")
 @click.option("--picture", type=PATH, metavar="FILE.png", help="Draw the first two features, coloured by label.")
+@shards_option
 @job_options(writes=True)
 @bundled("outputs", FitOutputs)
 def fit(rows: str, chosen: ChosenEstimator, known: Known, scale: str | None, outputs: FitOutputs, job: Job) -> None:
@@ -121,6 +122,7 @@ def _kept(constraints: Any, labels: Any) -> dict[str, dict[str, Any]]:
 @click.argument("rows", metavar="X.zarr", type=PATH)
 @click.option("--model", type=PATH, metavar="M.zarr", required=True, help="The model that `fit` stored.")
 @click.option("--labels", type=PATH, metavar="OUT.zarr", required=True, help="Store the labels here.")
+@shards_option
 @job_options(writes=True)
 def predict(rows: str, model: str, labels: str, job: Job) -> None:
     """Label the rows of the Zarr array X.zarr with a stored model, scaled as the rows of its fit were."""

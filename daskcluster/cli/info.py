@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .inputs import open_array
-from .options import PATH, json_option
+from .options import PATH, json_option, storage_options_option
 from .report import bytes_text, show
 from .running import describe_running
 
@@ -25,6 +25,7 @@ Lines = list[tuple[str, str]]
 
 @click.command(short_help="Describe an array, a model or a store.")
 @click.argument("path", metavar="PATH", type=PATH)
+@storage_options_option
 @json_option
 def info(path: str, as_json: bool) -> None:
     """Describe what stands under PATH: a Zarr array, a model, a group, or the --storage of a run."""

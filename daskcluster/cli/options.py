@@ -25,8 +25,10 @@ __all__ = [
     "combined",
     "json_option",
     "overwrite_option",
+    "shards_option",
     "quiet_option",
     "seed_option",
+    "storage_options_option",
     "strict_option",
 ]
 
@@ -87,6 +89,43 @@ strict_option = click.option(
     expose_value=False,
     callback=_refuse_missing_chunks,
     help="Refuse inputs of which chunks are missing. By default they are counted, and read as the fill value.",
+)
+
+
+def _open_urls_with(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Have URLs opened with these options while the command runs."""
+    if value is None:
+        return
+    import json
+
+    import dask
+
+    from ..files.urls import OPTIONS
+
+    try:
+        options = json.loads(value)
+        if not isinstance(options, dict):
+            raise ValueError("no object")
+    except ValueError as error:
+        raise click.BadParameter(
+            f"expected a JSON object, such as '{{\"anon\": true}}': {error}", ctx, param
+        ) from error
+    ctx.with_resource(dask.config.set({OPTIONS: options}))
+
+
+storage_options_option = click.option(
+    "--storage-options",
+    metavar="JSON",
+    expose_value=False,
+    is_eager=True,
+    callback=_open_urls_with,
+    help="Options of the file system of URLs, such as '{\"anon\": true}' for s3://.",
+)
+shards_option = click.option(
+    "--shards",
+    type=Count(),
+    metavar="ROWS",
+    help="Store labels in shards of about so many rows: fewer files or objects, each of many chunks.",
 )
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace existing outputs.")
 

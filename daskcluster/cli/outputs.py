@@ -42,14 +42,14 @@ def check_outputs(
     storage : str, optional
         The named store, which has to be apart from all of them.
     """
-    from ..files import check_apart, check_output, check_outside, local_path
+    from ..files import check_apart, check_output, check_outside, place_at
 
     named = {name if name.isupper() or "." in name else f"--{name}": path for name, path in outputs.items()}
     check_apart({"--storage": storage}, inputs)
     check_apart(named, {**inputs, "--storage": storage})
     for name, path in outputs.items():
         if path is not None:
-            check_outside(local_path(path), path)
+            check_outside(place_at(path), path)
             check_output(path, overwrite=overwrite, kind=_KINDS.get(name, "array"))
 
 
@@ -80,7 +80,7 @@ def write_rows(kind: str, values: Any, path: str, about: Mapping[str, Any], job:
 
     with job.stage(f"write {kind}"):
         attributes = {"daskcluster": {"kind": kind, **about}}
-        write_array(values, path, overwrite=job.overwrite, attributes=attributes)
+        write_array(values, path, shards=job.shards, overwrite=job.overwrite, attributes=attributes)
 
 
 def write_labels(labels: Any, path: str, about: Mapping[str, Any], job: Job) -> dict[str, int]:

@@ -1,22 +1,26 @@
 """Arrays on disk, complete or absent: the ground floor, which computes nothing.
 
 arrays.py    open Zarr arrays for reading; create empty ones
+urls.py      stores under URLs, the user's options for them, failures to reach them
+objects.py   paths of objects, used like those of files
+bounded.py   how many requests are under way
 nodes.py     what stands under a path or URL, in words too
 groups.py    what Zarr groups ask of an array that is put into them
-atomic.py    outputs that appear under their names only when they are complete
+atomic.py    outputs that appear under their names only when they are complete: renamed, or
+record_last.py   in object stores, with the records written last
 places.py    what stands under a path; outputs that would harm inputs, stores or each other
 digests.py   digests of what is stored, to find damage
 records.py   records that are added to a file one after the other
-locks.py     one writer of a folder at a time
+locks.py     one writer of a folder at a time; object_locks.py: of a place in an object store
 disk.py      full disks
 removal.py   folders are removed although tasks are writing into them
 """
 
 from __future__ import annotations
 
-from .arrays import choose_chunk_rows, create_array, open_rows
+from .arrays import choose_chunk_rows, create_array, create_group, open_rows
 from .atomic import atomic_path, check_output, growing_path, local_path
-from .places import check_apart, check_outside, kind_of, place_of
+from .places import check_apart, check_outside, kind_of, place_at, place_of
 from .removal import remove, remove_at_exit
 
 __all__ = [
@@ -26,10 +30,12 @@ __all__ = [
     "check_outside",
     "choose_chunk_rows",
     "create_array",
+    "create_group",
     "growing_path",
     "kind_of",
     "local_path",
     "open_rows",
+    "place_at",
     "place_of",
     "remove",
     "remove_at_exit",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numcodecs
@@ -18,9 +17,11 @@ from zarr.storage import LocalStore
 from ..typing import PathInput
 from .groups import format_at
 from .nodes import describe_group, no_node, open_node
-from .places import expand
+from .objects import ObjectPath, Place
+from .places import place_at
+from .record_last import Unfinished
 
-__all__ = ["CHUNK_BYTES", "choose_chunk_rows", "create_array", "open_rows"]
+__all__ = ["CHUNK_BYTES", "choose_chunk_rows", "create_array", "create_group", "open_rows"]
 
 #: Bounds of a chunk that this package chooses itself. Rows are a power of two, so a chunk is at least half of
 #: one bound. The bound on rows keeps enough chunks for all cores where rows are short.
@@ -108,7 +109,7 @@ def choose_chunk_rows(row_bytes: int, n_rows: int | None = None) -> int:
 
 
 def create_array(
-    path: PathInput,
+    path: PathInput | Unfinished,
     shape: Sequence[int],
     dtype: DTypeLike,
     *,
@@ -122,7 +123,7 @@ def create_array(
 
     Parameters
     ----------
-    path : str or os.PathLike
+    path : str, os.PathLike or Unfinished
         Where; nothing may exist there. To appear complete or not at all, create it inside `atomic_path`.
     shape : sequence of int
         Lengths, rows first; a length may be 0.
@@ -153,7 +154,7 @@ def create_array(
         raise ValueError(f"dtype: expected booleans, integers or floating numbers, got {dtype}")
     lengths = tuple(int(length) for length in shape)
     chunk_lengths, shard_lengths = _storage_grid(lengths, dtype, chunks, shards)
-    place = Path(os.path.abspath(expand(path)))
+    place = path if isinstance(path, Unfinished) else place_at(path)
     zarr_format = format_at(place)
     if zarr_format == 2 and shard_lengths is not None:
         raise ValueError(f"shards: {str(place.parent)!r} is a group of Zarr format 2, which has none")
@@ -163,7 +164,7 @@ def create_array(
     if zarr_format == 2:
         compressor = numcodecs.Blosc(cname="zstd", clevel=1, shuffle=numcodecs.Blosc.SHUFFLE)
     return zarr.create_array(
-        str(place) if "://" not in os.fspath(path) else os.fspath(path),
+        _zarr_place(place),
         shape=lengths,
         dtype=dtype,
         chunks=chunk_lengths,
@@ -175,7 +176,20 @@ def create_array(
         # Chunks of zeros are written too, so that one that is not there has been lost.
         config={"write_empty_chunks": True},
         attributes=_as_json(attributes or {}),
+        chunk_key_encoding=place.chunk_keys(len(lengths), zarr_format) if isinstance(place, Unfinished) else None,
     )
+
+
+def create_group(path: PathInput | Unfinished) -> zarr.Group:
+    """Create an empty Zarr group of format 3, as `create_array` does an array."""
+    return zarr.create_group(_zarr_place(path if isinstance(path, Unfinished) else place_at(path)))
+
+
+def _zarr_place(place: Place) -> Any:
+    """A place as zarr takes it."""
+    if isinstance(place, Unfinished):
+        return place.store_path()
+    return place.store() if isinstance(place, ObjectPath) else str(place)
 
 
 def _storage_grid(

@@ -1,7 +1,9 @@
 """Outputs that appear under their names only when they are complete.
 
-A run that dies must not leave something that looks like a result, so every output grows under a hidden name beside
-its own and is renamed when it is complete (`atomic_path`).
+A run that dies must not leave something that looks like a result, so every output grows where nobody takes it for one,
+and appears when it is complete (`atomic_path`). On a file system it grows under a hidden name beside its own, and is
+renamed. In an object store, which has no rename, it grows in its place without the metadata that make an array of it,
+and these are written last (`record_last.py`).
 """
 
 from __future__ import annotations
@@ -15,13 +17,15 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import is_disk_full
 from ..typing import PathInput
 from .disk import disk_full, size_of
 from .groups import list_in_groups, name_axes
-from .places import NAMES, expand, kind_of
+from .objects import ObjectPath, Place
+from .places import NAMES, expand, kind_of, place_at
+from .record_last import record_last
 from .removal import remove
 
 __all__ = ["OutputKind", "atomic_path", "check_output", "growing_path", "local_path", "remove"]
@@ -43,16 +47,15 @@ def local_path(path: PathInput) -> Path:
     Raises
     ------
     ValueError
-        If `path` is a URL other than ``file://``: a rename is what makes an output appear complete, and
-        object stores have none.
+        If `path` is a URL other than ``file://``.
     """
     name = expand(path)
     if "://" in name:
-        raise ValueError(f"outputs need a path on a file system (it may be a shared one), got {name!r}")
+        raise ValueError(f"expected a path on a file system (it may be a shared one), got {name!r}")
     return Path(os.path.abspath(name))
 
 
-def check_output(path: PathInput, *, overwrite: bool = False, kind: OutputKind | None = None) -> Path:
+def check_output(path: PathInput, *, overwrite: bool = False, kind: OutputKind | None = None) -> Place:
     """Refuse an output that could not be written in the end, before any work is done for it.
 
     Parameters
@@ -68,7 +71,7 @@ def check_output(path: PathInput, *, overwrite: bool = False, kind: OutputKind |
 
     Returns
     -------
-    Path
+    Path or ObjectPath
         The absolute path.
 
     Raises
@@ -78,12 +81,15 @@ def check_output(path: PathInput, *, overwrite: bool = False, kind: OutputKind |
     NotADirectoryError, PermissionError
         If it cannot be created where it is.
     """
-    final = local_path(path)
+    final = place_at(path)
     standing = kind_of(final)
     if standing is not None:
         _check_replaceable(os.fspath(path), standing, kind)
         if not overwrite:
             raise FileExistsError(f"{os.fspath(path)!r} exists; pass overwrite=True to replace it")
+    if isinstance(final, ObjectPath):
+        final.check_bucket()
+        return final
     parent = final.parent
     while not parent.exists():
         parent = parent.parent
@@ -107,7 +113,7 @@ def _check_replaceable(shown: str, standing: str, kind: OutputKind | None) -> No
 @contextlib.contextmanager
 def atomic_path(
     path: PathInput, *, overwrite: bool = False, kind: OutputKind | None = None, needed_bytes: int | None = None
-) -> Iterator[Path]:
+) -> Iterator[Any]:
     """Write a file, an array or a group that appears under its name only when it is complete.
 
     Parameters
@@ -123,9 +129,10 @@ def atomic_path(
 
     Yields
     ------
-    Path
-        A hidden sibling, ``.NAME.partial-...``, that does not exist yet: create the file or folder there. It
-        becomes `path` when the block ends, and is removed when the block raises.
+    Path or Unfinished
+        Where to create the file, the array (`create_array`) or the group (`create_group`), which does not exist yet: a
+        hidden sibling, ``.NAME.partial-...``; under a URL, an `Unfinished`. It becomes `path` when the block ends, and
+        is removed when the block raises.
 
     Raises
     ------
@@ -138,7 +145,9 @@ def atomic_path(
     -----
     A killed process leaves only the hidden sibling, which the next `atomic_path` of the same target removes
     unless its process still runs (or, on another machine, wrote within the last hour). Killed in the instant
-    between the two renames of an overwrite, the old output is put back by the next call.
+    between the two renames of an overwrite, the old output is put back by the next call. Under a URL it leaves objects
+    without metadata, which nobody reads, and which the next call removes; an array that is replaced is the old one up
+    to one request and the new one from then on, and a model is none for the few requests between them.
 
     Examples
     --------
@@ -151,7 +160,20 @@ def atomic_path(
     >>> print(Path(f"{folder}/note.txt").read_text())
     complete
     """
-    final = local_path(path)
+    final = place_at(path)
+    if isinstance(final, ObjectPath):
+        way = record_last(final, lambda: check_output(path, overwrite=overwrite, kind=kind), file=kind == "file")
+    else:
+        way = _renamed(path, final, overwrite, kind, needed_bytes)
+    with way as growing:
+        yield growing
+
+
+@contextlib.contextmanager
+def _renamed(
+    path: PathInput, final: Path, overwrite: bool, kind: OutputKind | None, needed_bytes: int | None
+) -> Iterator[Path]:
+    """Write an output on a file system; see `atomic_path`."""
     _recover(final)
     check_output(path, overwrite=overwrite, kind=kind)
     temporary = _hidden_sibling(final, "partial")
@@ -162,7 +184,8 @@ def atomic_path(
         if not os.path.lexists(temporary):
             raise FileNotFoundError(f"nothing was written for {os.fspath(path)!r}")
         name_axes(temporary, final)
-        _publish(temporary, check_output(path, overwrite=overwrite, kind=kind))
+        check_output(path, overwrite=overwrite, kind=kind)
+        _publish(temporary, final)
         list_in_groups(final)
     except BaseException as error:
         written = size_of(temporary) if is_disk_full(error) else 0
@@ -189,7 +212,8 @@ def growing_path(path: PathInput, growing: Path, needed_bytes: int) -> Iterator[
     check_output(path)
     try:
         yield
-        _publish(growing, check_output(path))
+        check_output(path)
+        _publish(growing, final)
     except BaseException as error:
         full = disk_full(error, final, f"{needed_bytes:,} bytes", "give another path")
         if full is not None:

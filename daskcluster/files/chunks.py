@@ -19,7 +19,9 @@ from zarr.abc.store import RangeByteRequest, SuffixByteRequest
 from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
-from zarr.storage import FsspecStore, LocalStore
+from zarr.storage import FsspecStore, LocalStore, MemoryStore
+
+from .urls import reaching, url_of
 
 __all__ = [
     "absent_chunks",
@@ -40,8 +42,8 @@ Place: TypeAlias = tuple[int, ...]
 _NOTHING = 2**64 - 1
 #: Bytes at each end of a file or object that tell its content from another one's.
 _MARK_BYTES = 4096
-#: Questions to a store that are under way together.
-_AT_ONCE = 256
+#: Questions to a store that are under way together; each is a small request.
+_AT_ONCE = 64
 
 
 def stored_unit(array: zarr.Array[Any]) -> tuple[int, ...]:
@@ -61,7 +63,10 @@ def chunk_key(array: zarr.Array[Any], place: Place) -> str:
 
 def describe_store(array: zarr.Array[Any]) -> str:
     """Where an array is, as a user would write it."""
-    return local_file(array, "") or str(array.store_path)
+    url = url_of(array.store)
+    if url is None and " object at 0x" in str(array.store):  # a class that does not say what it holds
+        url = type(array.store).__name__
+    return local_file(array, "") or (str(array.store_path) if url is None else f"{url}/{array.path}".rstrip("/"))
 
 
 def local_file(array: zarr.Array[Any], key: str) -> str | None:
@@ -89,7 +94,19 @@ def are_there(array: zarr.Array[Any], places: Sequence[Place]) -> list[bool]:
     keys = [chunk_key(array, place) for place in places]
     if isinstance(array.store, LocalStore):  # faster without zarr's threads
         return [_file_size(str(local_file(array, key))) > 0 for key in keys]
-    return [found > 0 for found in _ask(partial(_size, array, key) for key in keys)]
+    return _ask(array, (partial(_begins, array, key) for key in keys))
+
+
+def _may_be_there(array: zarr.Array[Any], places: Sequence[Place]) -> list[bool]:
+    keys = (chunk_key(array, place) for place in places)
+    return _ask(array, (partial(_is_not_missing, array, key) for key in keys))
+
+
+async def _is_not_missing(array: zarr.Array[Any], key: str) -> bool:
+    try:
+        return await _begins(array, key)
+    except PermissionError:
+        return True
 
 
 def _file_size(path: str) -> int:
@@ -99,11 +116,10 @@ def _file_size(path: str) -> int:
         return 0
 
 
-async def _size(array: zarr.Array[Any], key: str) -> int:
-    try:
-        return await array.store.getsize(f"{array.path}/{key}".lstrip("/"))
-    except FileNotFoundError:
-        return 0
+async def _begins(array: zarr.Array[Any], key: str) -> bool:
+    """Whether a unit has a first byte. Nothing less is asked for: what tells a size may look into a listing."""
+    first = await _part(array, key, RangeByteRequest(0, 1))
+    return first is not None and len(first) > 0
 
 
 def content_mark(array: zarr.Array[Any]) -> tuple[str | None, ...]:
@@ -118,7 +134,7 @@ def content_mark(array: zarr.Array[Any]) -> tuple[str | None, ...]:
     if isinstance(array.store, LocalStore):
         return tuple(file_mark(str(local_file(array, key))) for key in keys)
     parts = [RangeByteRequest(0, _MARK_BYTES), SuffixByteRequest(_MARK_BYTES)]
-    ends = _ask(partial(_part, array, key, part) for key in keys for part in parts)
+    ends = _ask(array, (partial(_part, array, key, part) for key in keys for part in parts))
     pairs = zip(ends[::2], ends[1::2], strict=True)
     return tuple(None if None in pair else _mark(*(end.to_bytes() for end in pair)) for pair in pairs)
 
@@ -143,18 +159,27 @@ def absent_chunks(array: zarr.Array[Any]) -> NDArray[np.bool_] | None:
 
     Returns
     -------
-    bool array over the grid of units, or None when the store cannot list what it has.
+    bool array over the grid of units, or None when the store cannot tell.
+
+    Notes
+    -----
+    Listings of object stores may be old, and not everybody who may read may list. So a unit that is not listed is asked
+    for by its name before it counts as absent; one that is listed and not there shows when it is read. Where services
+    answer "denied" they do not tell whether it is there: reading it will.
     """
     grid = tuple(-(-size // length) for size, length in zip(array.shape, stored_unit(array), strict=True))
     places = list(np.ndindex(grid))
     if isinstance(array.store, LocalStore):  # looking each file up is faster than walking the folders
         found = [os.path.isfile(str(local_file(array, chunk_key(array, place)))) for place in places]
-    elif array.store.supports_listing:
-        keys = sync(_list(array))
-        found = [f"{array.path}/{chunk_key(array, place)}".lstrip("/") in keys for place in places]
-    else:
+        return ~np.array(found, bool).reshape(grid)
+    if not array.store.supports_listing:
         return None
-    return ~np.array(found, bool).reshape(grid)
+    keys = _listed(array)
+    there = np.array([f"{array.path}/{chunk_key(array, place)}".lstrip("/") in keys for place in places], bool)
+    unlisted = np.flatnonzero(~there)
+    if len(unlisted) and not isinstance(array.store, MemoryStore):
+        there[unlisted] = _may_be_there(array, [places[number] for number in unlisted])
+    return ~there.reshape(grid)
 
 
 def absent_parts(array: zarr.Array[Any], absent: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -183,7 +208,7 @@ def absent_parts(array: zarr.Array[Any], absent: NDArray[np.bool_]) -> NDArray[n
     part = RangeByteRequest(0, size) if at_start else SuffixByteRequest(size)
     places = [tuple(map(int, place)) for place in np.argwhere(~absent)]
 
-    raws = _ask(partial(_part, array, chunk_key(array, place), part) for place in places)
+    raws = _ask(array, (partial(_part, array, chunk_key(array, place), part) for place in places))
     for place, raw in zip(places, raws, strict=True):
         content = b"" if raw is None else raw.to_bytes()
         if len(content) < size:
@@ -205,16 +230,38 @@ def _plain_sharding(array: zarr.Array[Any]) -> ShardingCodec | None:
 
 
 async def _part(array: zarr.Array[Any], key: str, part: Any) -> Any:
-    return await (array.store_path / key).get(default_buffer_prototype(), byte_range=part)
+    """Some bytes of a unit, fewer where it is shorter; None where it is not there."""
+    place, prototype = array.store_path / key, default_buffer_prototype()
+    try:
+        return await place.get(prototype, byte_range=part)
+    except Exception as error:
+        if "range" not in str(error).lower():
+            raise
+    whole = await place.get(prototype)  # some stores refuse a range that ends behind the last byte
+    if whole is None or isinstance(part, SuffixByteRequest):
+        return whole if whole is None else whole[max(0, len(whole) - part.suffix) :]
+    return whole[part.start : part.end]
 
 
-async def _list(array: zarr.Array[Any]) -> set[str]:
+def _listed(array: zarr.Array[Any]) -> set[str]:
+    """Keys that the store lists for an array; none where it does not list."""
     prefix = f"{array.path}/" if array.path else ""
-    return {key async for key in array.store.list_prefix(prefix)}
+    forget = getattr(getattr(array.store, "fs", None), "invalidate_cache", None)
+    if forget is not None:
+        forget()  # other processes write, too
+
+    async def listed() -> set[str]:
+        return {key async for key in array.store.list_prefix(prefix)}
+
+    try:
+        with reaching(describe_store(array)):
+            return sync(listed())
+    except (PermissionError, FileNotFoundError):  # only a listing: each unit is asked for
+        return set()
 
 
-def _ask(questions: Iterator[Any]) -> list[Any]:
-    """Answers of a store to questions without arguments, many of them together, in their order."""
+def _ask(array: zarr.Array[Any], questions: Iterator[Any]) -> list[Any]:
+    """Answers of an array's store to questions without arguments, many of them together, in their order."""
 
     async def answers() -> list[Any]:
         limit = asyncio.Semaphore(_AT_ONCE)
@@ -225,4 +272,5 @@ def _ask(questions: Iterator[Any]) -> list[Any]:
 
         return list(await asyncio.gather(*(answer(question) for question in questions)))
 
-    return sync(answers())
+    with reaching(describe_store(array)):
+        return sync(answers())

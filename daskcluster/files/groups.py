@@ -11,8 +11,9 @@ import json
 import os
 import uuid
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Literal
+
+from .objects import ObjectPath, Place
 
 __all__ = ["format_at", "list_in_groups", "name_axes"]
 
@@ -20,13 +21,13 @@ __all__ = ["format_at", "list_in_groups", "name_axes"]
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 
 
-def format_at(path: Path) -> Literal[2, 3]:
+def format_at(path: Place) -> Literal[2, 3]:
     """The Zarr format of what is created under a path: that of the group there, 3 where there is none."""
     group = path.parent
     return 2 if (group / ".zgroup").is_file() and not (group / "zarr.json").is_file() else 3
 
 
-def name_axes(path: Path, final: Path) -> None:
+def name_axes(path: Place, final: Place) -> None:
     """Name the dimensions of an array, not yet under its final name, where the arrays of its group have names.
 
     An axis that is as long as the rows of another array has the name of those: of the array with the most axes, so of
@@ -37,7 +38,7 @@ def name_axes(path: Path, final: Path) -> None:
     about = _read(path / _METADATA[zarr_format])
     if "shape" not in about or not (group / _GROUP[zarr_format]).is_file() or _names_of(path, zarr_format):
         return
-    others = [child for child in sorted(group.iterdir()) if not child.name.startswith(".") and child != final]
+    others = [child for child in _children(group) if not child.name.startswith(".") and child != final]
     named = [found for child in others if (found := _names_of(child, zarr_format))]
     if not named:
         return
@@ -57,7 +58,7 @@ _METADATA = {2: ".zarray", 3: "zarr.json"}
 _GROUP = {2: ".zgroup", 3: "zarr.json"}
 
 
-def _names_of(array: Path, zarr_format: int) -> list[tuple[str, int]]:
+def _names_of(array: Place, zarr_format: int) -> list[tuple[str, int]]:
     """Name and length of every axis of an array; nothing where they have no names, or it is no array."""
     about = _read(array / _METADATA[zarr_format])
     names, shape = about.get("dimension_names"), about.get("shape")
@@ -68,7 +69,7 @@ def _names_of(array: Path, zarr_format: int) -> list[tuple[str, int]]:
     return list(zip(names, shape, strict=True))
 
 
-def list_in_groups(path: Path) -> None:
+def list_in_groups(path: Place) -> None:
     """List a node that is complete in the consolidated metadata of all groups around it that have some.
 
     Only its entries are touched: what else a group says of itself and of others stays as it is.
@@ -90,7 +91,7 @@ def list_in_groups(path: Path) -> None:
             return
 
 
-def _list_nodes(listed: dict[str, Any], group: Path, path: Path, names: Mapping[str, str]) -> None:
+def _list_nodes(listed: dict[str, Any], group: Place, path: Place, names: Mapping[str, str]) -> None:
     """Replace the entries of a node and of all inside it; `names` are those of metadata files, and how keys end."""
     own = path.relative_to(group).as_posix()
     for key in [key for key in listed if key == own or key.startswith(f"{own}/")]:
@@ -101,16 +102,21 @@ def _list_nodes(listed: dict[str, Any], group: Path, path: Path, names: Mapping[
                 listed[node.relative_to(group).as_posix() + end] = _read(node / name)
 
 
-def _nodes(path: Path) -> Iterator[Path]:
+def _nodes(path: Place) -> Iterator[Place]:
     """A node and those inside it; chunks are not looked at."""
     yield path
     if _read(path / "zarr.json").get("node_type") == "group" or (path / ".zgroup").is_file():
-        for child in sorted(path.iterdir()):
+        for child in _children(path):
             if child.is_dir() and not child.name.startswith("."):
                 yield from _nodes(child)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _children(folder: Place) -> list[Place]:
+    found: list[Place] = [*folder.iterdir()]
+    return sorted(found, key=str)
+
+
+def _read(path: Place) -> dict[str, Any]:
     """An object of a JSON file; an empty one where there is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -119,8 +125,11 @@ def _read(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _replace(path: Path, content: Mapping[str, Any]) -> None:
+def _replace(path: Place, content: Mapping[str, Any]) -> None:
     """Write a JSON file in one step: who reads meanwhile sees the old one or the new one."""
+    if isinstance(path, ObjectPath):
+        path.write_bytes(json.dumps(content, indent=2).encode())
+        return
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         temporary.write_text(json.dumps(content, indent=2), encoding="utf-8")

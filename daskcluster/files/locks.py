@@ -11,14 +11,14 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ..errors import StorageBusyError
 
-__all__ = ["LOCK_FILE", "FolderLock", "check_free", "holder", "holder_text"]
+__all__ = ["LOCK_FILE", "FolderLock", "busy", "check_free", "holder", "holder_text", "lives", "own_identity"]
 
 #: Name of the file that says who writes to a folder.
 LOCK_FILE = ".daskcluster.lock"
@@ -57,7 +57,7 @@ class FolderLock:
         self._token = uuid.uuid4().hex
         self._ended = threading.Event()
         content = json.dumps(
-            {**_own_identity(), "since": datetime.now(UTC).isoformat(timespec="seconds"), "token": self._token}
+            {**own_identity(), "since": datetime.now(UTC).isoformat(timespec="seconds"), "token": self._token}
         )
         self._held = _create(self._file, content)
         while self._held is False:
@@ -76,7 +76,7 @@ def check_free(folder: Path, what: str) -> None:
     """Raise StorageBusyError if somebody holds a folder; nothing is written."""
     found = holder(folder)
     if found is not None:
-        raise _busy(folder / LOCK_FILE, found, what)
+        raise busy(str(folder), found, what)
 
 
 def holder(folder: Path) -> dict[str, Any] | None:
@@ -85,7 +85,7 @@ def holder(folder: Path) -> dict[str, Any] | None:
     if not file.exists():
         return None
     found = _read(file)
-    return found if found is not None and _lives(file, found) else None
+    return found if found is not None and lives(found, lambda: _silent_seconds(file)) else None
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
@@ -122,8 +122,8 @@ def _take_over(file: Path, what: str) -> None:
     found = _read(file)
     if found is None:
         return
-    if _lives(file, found):
-        raise _busy(file, found, what)
+    if lives(found, lambda: _silent_seconds(file)):
+        raise busy(str(file.parent), found, what)
     aside = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
     try:
         os.rename(file, aside)
@@ -134,7 +134,7 @@ def _take_over(file: Path, what: str) -> None:
         with contextlib.suppress(OSError):
             os.link(aside, file)
         aside.unlink(missing_ok=True)
-        raise _busy(file, taken or {}, what)
+        raise busy(str(file.parent), taken or {}, what)
     aside.unlink(missing_ok=True)
 
 
@@ -158,7 +158,8 @@ def _beat(file: Path, ended: threading.Event) -> None:
 # -- who holds it ------------------------------------------------------------------------------------------------------
 
 
-def _own_identity() -> dict[str, Any]:
+def own_identity() -> dict[str, Any]:
+    """Name this process as the holder of a lock."""
     return {"host": socket.gethostname(), "machine": _machine(), "pid": os.getpid(), "born": _birth(os.getpid())}
 
 
@@ -185,7 +186,7 @@ def _birth(pid: int) -> str | None:
     return status[19] if len(status) > 19 else None
 
 
-def _lives(file: Path, found: dict[str, Any]) -> bool:
+def lives(found: dict[str, Any], silent_seconds: Callable[[], float]) -> bool:
     """Whether the holder of a lock may still be there."""
     same_host = found.get("host") == socket.gethostname()
     if same_host and found.get("machine") == _machine() and os.name == "posix":
@@ -193,7 +194,7 @@ def _lives(file: Path, found: dict[str, Any]) -> bool:
         return isinstance(pid, int) and pid > 0 and _runs(pid) and found.get("born") in (None, _birth(pid))
     if same_host and _booted_anew(found):
         return False
-    return _silent_seconds(file) < GONE_SECONDS
+    return silent_seconds() < GONE_SECONDS
 
 
 def _booted_anew(found: dict[str, Any]) -> bool:
@@ -240,8 +241,9 @@ def holder_text(found: Mapping[str, Any]) -> str:
     return who + (f", since {found['since']}" if found.get("since") else "")
 
 
-def _busy(file: Path, found: dict[str, Any], what: str) -> StorageBusyError:
+def busy(place: str, found: Mapping[str, Any], what: str) -> StorageBusyError:
+    """The error that says who holds a place."""
     return StorageBusyError(
-        f"{what} {str(file.parent)!r} is in use by {holder_text(found)}; wait until that fit has ended, or give "
-        f"another {what}. A fit that was killed on another machine counts as ended after {GONE_SECONDS:.0f} seconds"
+        f"{what} {place!r} is in use by {holder_text(found)}; wait until that fit has ended, or give another "
+        f"{what}. A fit that was killed on another machine counts as ended after {GONE_SECONDS:.0f} seconds"
     )

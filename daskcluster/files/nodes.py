@@ -11,9 +11,11 @@ from typing import Any
 import zarr
 
 from ..typing import PathInput
+from .objects import ObjectPath
 from .places import expand
+from .urls import is_url, reaching, store_options
 
-__all__ = ["describe_group", "has_zarr_metadata", "no_node", "open_node", "zip_of"]
+__all__ = ["describe_group", "found_at_url", "has_zarr_metadata", "is_nothing", "no_node", "open_node", "zip_of"]
 
 #: Files that a Zarr array or group has.
 METADATA = ("zarr.json", ".zarray", ".zgroup")
@@ -38,8 +40,11 @@ def open_node(path: PathInput) -> zarr.Array[Any] | zarr.Group:
     name = expand(path)
     archive, inside = zip_of(name)
     if archive is None:
+        if is_url(name):
+            with reaching(name):
+                return zarr.open(name, mode="r", storage_options=store_options(name) or None)
         # An absolute path holds in worker processes that were started elsewhere.
-        return zarr.open(name if "://" in name or "::" in name else os.path.abspath(name), mode="r")
+        return zarr.open(os.path.abspath(name), mode="r")
     store = zarr.storage.ZipStore(os.path.abspath(archive), mode="r")  # tasks open it by this path
     try:
         return zarr.open(store, mode="r", path=inside)
@@ -92,12 +97,35 @@ _FILES = (
 
 
 def _no_node_at_url(name: str, error: Exception) -> Exception:
-    scheme = name.partition("://")[0]
-    if isinstance(error, ImportError):
-        return ImportError(f"{name!r}: URLs of {scheme}:// need a package that is not installed: {_one_line(error)}")
-    # zarr's words for nothing at all
-    found = "nothing is found there" if "No group found in store" in str(error) else _one_line(error)
-    return ValueError(f"no Zarr array at {name!r}: {found}")
+    if isinstance(error, ImportError | PermissionError | ConnectionError):
+        return error  # says where, and why
+    if is_nothing(error):
+        return ValueError(f"no Zarr array at {name!r}: {found_at_url(name)}")
+    return ValueError(f"no Zarr array at {name!r}: {_one_line(error)}")
+
+
+def is_nothing(error: Exception) -> bool:
+    """Whether zarr says that it found nothing at all."""
+    return "No group found in store" in str(error)
+
+
+def found_at_url(name: str) -> str:
+    """What is found where no Zarr metadata are."""
+    if "::" in name:
+        return "nothing is found there"
+    here = ObjectPath(name)
+    try:
+        if here.is_file():
+            return "it is an object, not an array"
+        inside = next((child.name for child in here.iterdir() if (child / "zarr.json").is_file()), None)
+        if inside is not None:
+            return f"it has no Zarr metadata; '{here.url}/{inside}' has some"
+        if here.is_dir():
+            return "objects are there, and no Zarr metadata: no array, or one that is not complete"
+        bucket = here.parents[-1] if here.parents else here
+        return "nothing is found there" if bucket.is_dir() else f"nothing is found there, nor in '{bucket.url}'"
+    except (OSError, ValueError):  # that is all one may look at
+        return "nothing is found there"
 
 
 def _no_node_in_zip(name: str, archive: str, inside: str, error: Exception) -> Exception:

@@ -15,7 +15,12 @@ from urllib.parse import unquote, urlsplit
 
 import zarr
 
-__all__ = ["KEY_FILE", "check_apart", "check_outside", "expand", "kind_of", "place_of"]
+from ..typing import PathInput
+from .objects import ObjectPath, Place
+from .record_last import is_unfinished
+from .urls import is_url, url_of
+
+__all__ = ["KEY_FILE", "check_apart", "check_outside", "expand", "kind_of", "place_at", "place_of"]
 
 #: Name of the file that makes a folder a named store.
 KEY_FILE = "daskcluster.json"
@@ -41,7 +46,7 @@ def expand(path: str | os.PathLike[str]) -> str:
         If it is no path, or an empty one.
     """
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"expected a path, got {path!r:.100}")
+        raise TypeError(f"expected a path, got {path!r:.100}{_advice_for(path)}")
     name = os.fspath(path)
     if not name:
         raise ValueError("expected a path, got ''")
@@ -53,6 +58,20 @@ def expand(path: str | os.PathLike[str]) -> str:
     return unquote(url.path if url.netloc == "localhost" else url.netloc + url.path)
 
 
+def _advice_for(store: object) -> str:
+    """What to do with a store or session that was given in the place of an output."""
+    package = type(store).__module__.partition(".")[0]
+    if package == "icechunk":
+        return "; what is written in an Icechunk session counts when it is committed: store the array there yourself"
+    return "; give its path or URL" if package == "zarr" else ""
+
+
+def place_at(path: PathInput) -> Place:
+    """The absolute path that is meant, of a file system or of an object store; ``~`` is the home folder."""
+    name = expand(path)
+    return ObjectPath(name) if is_url(name) else Path(os.path.abspath(name))
+
+
 def place_of(source: Any) -> str | None:
     """Where an input is stored: a path or URL, or None for what is in memory, or does not tell.
 
@@ -62,7 +81,10 @@ def place_of(source: Any) -> str | None:
         return os.fspath(source) or None
     if isinstance(source, zarr.Array | zarr.Group):
         root = getattr(source.store, "root", None)  # of a folder
-        return os.path.join(root, source.path) if isinstance(root, Path) else str(source.store_path)
+        if isinstance(root, Path):
+            return os.path.join(root, source.path)
+        url = url_of(source.store)
+        return str(source.store_path) if url is None else f"{url}/{source.path}".rstrip("/")
     for owner, name in ((source, "filename"), (getattr(source, "file", None), "filename")):
         found = getattr(owner, name, None)
         if isinstance(found, str | os.PathLike):
@@ -75,23 +97,34 @@ def place_of(source: Any) -> str | None:
 # -- what stands there ------------------------------------------------------------------------------------------------
 
 
-def kind_of(path: Path) -> str | None:
-    """What stands under a path of this file system: a key of `NAMES`; "empty" for an empty folder, None for nothing."""
+def kind_of(path: Place) -> str | None:
+    """What stands under a path: a key of `NAMES`; "empty" for a folder of nothing, None for nothing at all.
+
+    In an object store what is left of an output that did not become complete is nothing, too.
+    """
+    if isinstance(path, ObjectPath):
+        names = [child.name for child in path.iterdir()]
+        if not names:
+            return "file" if path.is_file() else None
+        return _kind_by_records(path) or (None if is_unfinished(names) else "folder")
     if not os.path.lexists(path):
         return None
     if not path.is_dir():
         return "file"
+    return _kind_by_records(path) or ("folder" if any(path.iterdir()) else "empty")
+
+
+def _kind_by_records(path: Place) -> str | None:
+    """What a folder is by the files that say so, each asked for by its name; None where there are none."""
     if (path / KEY_FILE).is_file():
         return "storage"
     for name, kind in ((".zarray", "array"), (".zgroup", "group")):
         if (path / name).is_file():
             return kind
-    if (path / "zarr.json").is_file():
-        return _kind_of_node(path / "zarr.json")
-    return "folder" if any(path.iterdir()) else "empty"
+    return _kind_of_node(path / "zarr.json") if (path / "zarr.json").is_file() else None
 
 
-def _kind_of_node(file: Path) -> str:
+def _kind_of_node(file: Place) -> str:
     try:
         node = json.loads(file.read_bytes())
         kind = node["node_type"]
@@ -103,16 +136,18 @@ def _kind_of_node(file: Path) -> str:
     return kind if kind in ("array", "group") else "broken"
 
 
-def check_outside(path: Path, shown: str) -> None:
+def check_outside(path: Place, shown: str) -> None:
     """Refuse an output inside an array, a saved model or a named store; `shown` is how the user spelled it.
 
     Raises
     ------
     FileExistsError
     """
-    for spelled in {path, Path(os.path.realpath(path))}:
-        for parent in spelled.parents:
-            kind = kind_of(parent) if parent.is_dir() and parent != Path(parent.anchor) else None
+    spelled: set[Place] = {path} if isinstance(path, ObjectPath) else {path, Path(os.path.realpath(path))}
+    for each in spelled:
+        for parent in each.parents:
+            root = isinstance(parent, Path) and parent == Path(parent.anchor)
+            kind = None if root else _kind_by_records(parent)
             if kind in ("array", "model", "storage"):
                 raise FileExistsError(
                     f"{shown!r} lies inside {NAMES[kind]}, {str(parent)!r}, which would be damaged; "

@@ -18,7 +18,9 @@ import zarr
 from numpy.typing import NDArray
 
 from ..errors import MissingChunksError, UnreadableChunkError
+from ..files.bounded import bounded
 from ..files.chunks import are_there, chunk_key, describe_store, file_mark, fill_value, stored_unit
+from ..files.urls import is_url, unreachable
 from ..runtime.visibility import Seen, marks_differ, process_name, unseen
 
 __all__ = ["FileRows", "Hdf5Rows", "MemoryRows", "Stored", "ZarrRows", "file_rows", "hdf5_rows"]
@@ -43,14 +45,18 @@ class Stored(Protocol):
         """Read the rows from start to stop."""
 
 
-def _tried(array: Any, index: Any) -> tuple[NDArray[Any], str | None]:
-    """What is read, or why it cannot be: in words, because not every exception travels between processes."""
+def _tried(array: Any, index: Any) -> tuple[NDArray[Any], Exception | None]:
+    """What is read, or why it cannot be: to be said in words, because not every exception travels between processes."""
     try:
         return np.asarray(array[index]), None
     except MemoryError:
         raise
     except Exception as error:
-        return np.empty(0), f"{type(error).__name__}: {error}"
+        return np.empty(0), error
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 class MemoryRows:
@@ -86,6 +92,7 @@ class ZarrRows:
         self.array = array
         self.absent = absent
         self.shape, self.dtype, self.chunks = array.shape, array.dtype, array.chunks
+        self._bounded = bounded(array)
         self._seen = seen or Seen(array, content=True)
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
@@ -101,9 +108,9 @@ class ZarrRows:
             If a chunk is not there that was there when the array was opened.
         """
         self._seen.prove()
-        block, why = _tried(self.array, slice(start, stop))
-        if why is not None:
-            raise self._unreadable(start, stop, why)
+        block, error = _tried(self._bounded, slice(start, stop))
+        if error is not None:
+            raise self._unreadable(start, stop, error)
         self._check_presence(block, start)
         return block
 
@@ -124,7 +131,11 @@ class ZarrRows:
             return
         offset = np.array([places[0] for places in numbers])
         places = [tuple(map(int, place + offset)) for place in np.argwhere(blank)]
-        gone = [place for place, there in zip(places, are_there(self.array, places), strict=True) if not there]
+        try:
+            found = are_there(self.array, places)
+        except OSError as error:
+            raise self._unreadable(start, start + len(block), error) from error
+        gone = [place for place, there in zip(places, found, strict=True) if not there]
         if gone:
             raise MissingChunksError(
                 f"{process_name()} does not find {self._name(gone[0])}, or finds it empty, which was there when "
@@ -132,11 +143,18 @@ class ZarrRows:
                 "unchanged while it is read"
             )
 
-    def _unreadable(self, start: int, stop: int, why: str) -> UnreadableChunkError:
-        """The error that names the damaged chunks among those of some rows."""
+    def _unreadable(self, start: int, stop: int, error: Exception) -> UnreadableChunkError:
+        """The error that names the damaged chunks among those of some rows, or says that the store is not reached."""
+        lost = unreachable(self._where, error) if is_url(self._where) else None
+        if lost is not None:
+            return UnreadableChunkError(
+                f"{process_name()} does not read rows {start} to {stop - 1}: {lost}; nothing stands for them, give "
+                "the same work again when the store answers"
+            )
         unit = stored_unit(self.array)
         grid = [range(start // unit[0], (stop - 1) // unit[0] + 1)]
         grid += [range(-(-size // length)) for size, length in zip(self.shape[1:], unit[1:], strict=True)]
+        why = _said(error)
         broken = [place for place in product(*grid) if not self._lacks(place) and self._fails(place)]
         names = ", ".join(self._name(place) for place in broken[:3]) or f"some chunk of rows {start} to {stop - 1}"
         more = f" and {len(broken) - 3} more" if len(broken) > 3 else ""
@@ -322,9 +340,11 @@ class Hdf5Rows:
             return self._rows(file[self.name], start, stop)
 
     def _rows(self, dataset: Any, start: int, stop: int) -> NDArray[Any]:
-        block, why = _tried(dataset, slice(start, stop))
-        if why is not None:
-            raise UnreadableChunkError(f"rows {start} to {stop - 1} of {self.path}:{self.name} cannot be read: {why}")
+        block, error = _tried(dataset, slice(start, stop))
+        if error is not None:
+            raise UnreadableChunkError(
+                f"rows {start} to {stop - 1} of {self.path}:{self.name} cannot be read: {_said(error)}"
+            )
         return block
 
     def __reduce__(self) -> Any:

@@ -18,9 +18,9 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
-from ..files.arrays import CHUNK_BYTES, create_array
-from ..files.atomic import atomic_path, local_path
-from ..files.places import check_outside
+from ..files.arrays import CHUNK_BYTES, choose_chunk_rows, create_array, open_rows
+from ..files.atomic import atomic_path
+from ..files.places import check_outside, place_at
 from ..runtime.blocks import as_declared, check_blocks
 from ..runtime.execution import compute
 from ..runtime.pieces import recut
@@ -49,10 +49,11 @@ def write_array(
     array : da.Array of one or two dimensions
         Any chunking, empty chunks included; the lengths must be known.
     path : str or os.PathLike
-        Where: a path on a file system that all workers see.
+        Where: a path on a file system that all workers see, or a URL that they reach. See `atomic_path`.
     chunks, shards : int or sequence of int, optional
         As in `create_array`. By default the chunks of `array` where they are regular and neither tiny nor
-        huge (many are stored as one below 4 MiB), else whole rows of 16 to 32 MiB.
+        huge (many are stored as one below 4 MiB), else whole rows of 16 to 32 MiB. Where only the rows of a shard are
+        said, they are rounded up to whole chunks.
     overwrite : bool
         Replace an existing array, and nothing else: no group, and no saved model. The old one stays until the new one
         is complete, so `array` may read from it.
@@ -81,9 +82,11 @@ def write_array(
     sent to the task that needs them; all-to-all shuffles are never used.
     """
     array = check_blocks("the array to store", _check_writable(array))
-    if chunks is None and shards is None:
+    if chunks is None:
         chunks = _natural_chunk_rows(array)
-    check_outside(local_path(path), os.fspath(path))
+        if isinstance(shards, int):
+            chunks, shards = _sharded(array, chunks, shards)
+    check_outside(place_at(path), os.fspath(path))
     with atomic_path(path, overwrite=overwrite, kind="array", needed_bytes=array.nbytes) as temporary:
         target = create_array(temporary, array.shape, array.dtype, chunks=chunks, shards=shards, attributes=attributes)
         if array.size:
@@ -102,7 +105,7 @@ def write_array(
             (counts,) = compute(stored)
             if int(counts.sum()) != array.size:
                 raise RuntimeError(f"stored {int(counts.sum())} of {array.size} values in {os.fspath(path)!r}")
-    return zarr.open_array(str(local_path(path)), mode="r")
+    return open_rows(path)
 
 
 def _write_block(
@@ -129,6 +132,15 @@ def _check_writable(array: da.Array) -> da.Array:
     if any(np.isnan(size) for size in array.shape):
         raise ValueError("array: expected known chunk lengths; call array.compute_chunk_sizes() first")
     return array
+
+
+def _sharded(array: da.Array, chunk_rows: int | None, shard_rows: int) -> tuple[int, int]:
+    """Rows of a chunk and of a shard, which holds whole chunks: at least as many as are wanted."""
+    if shard_rows < 1:
+        raise ValueError(f"shards: expected a positive number of rows, got {shard_rows}")
+    row_bytes = array.dtype.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
+    chunk_rows = min(chunk_rows or choose_chunk_rows(row_bytes), shard_rows)
+    return chunk_rows, -(-shard_rows // chunk_rows) * chunk_rows
 
 
 def _natural_chunk_rows(array: da.Array) -> int | None:

@@ -7,6 +7,7 @@ So every process asks the file system itself, before it reads or writes there fo
 from __future__ import annotations
 
 import os
+import pickle
 import socket
 import sys
 from typing import Any
@@ -17,6 +18,7 @@ from zarr.storage import MemoryStore
 
 from ..errors import UnseenStoreError
 from ..files.chunks import content_mark, describe_store
+from ..files.urls import is_url
 from .execution import runs_in_process
 
 __all__ = ["Seen", "check_shareable", "marks_differ", "process_name", "unseen"]
@@ -38,7 +40,7 @@ def unseen(where: str, why: object) -> UnseenStoreError:
     """The error that names the process and what it does not see."""
     return UnseenStoreError(
         f"{process_name()} does not see {where!r} as the process that opened it does ({why}); "
-        "give a path on a file system that all workers share"
+        + ("give every worker access to it" if is_url(where) else "give a path on a file system that all workers share")
     )
 
 
@@ -102,13 +104,23 @@ def _form(array: Any) -> tuple[Any, ...]:
 
 
 def check_shareable(name: str, array: zarr.Array[Any]) -> None:
-    """Refuse an array in this process's memory where other processes work; raises ValueError."""
-    if _in_memory(array.store) and not runs_in_process():
+    """Refuse an array that other processes do not get, where they work; raises ValueError."""
+    if runs_in_process():
+        return
+    if _in_memory(array.store):
         kind = "MemoryStore" if isinstance(array.store, MemoryStore) else "store in memory"
         raise ValueError(
             f"{name} lives in a zarr {kind}, which the worker processes of the active scheduler cannot read; "
             "save it to a folder and pass the path"
         )
+    try:
+        pickle.dumps(array.store)
+    except Exception as error:  # such as a writable session of Icechunk, which has to be forked
+        why = " ".join(str(error).split())[:120]
+        raise ValueError(
+            f"{name} lives in a {type(array.store).__name__} that does not travel to the worker processes of the "
+            f"active scheduler ({why}); open it for reading only"
+        ) from error
 
 
 def _in_memory(store: Any) -> bool:

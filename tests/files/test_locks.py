@@ -21,7 +21,7 @@ from daskcluster.files.locks import LOCK_FILE, FolderLock, check_free
 
 def write_lock(folder: Path, **changes: Any) -> Path:
     """A lock as another process leaves it."""
-    content = {**locks._own_identity(), "since": "2026-01-01T00:00:00+00:00", "token": "theirs", **changes}
+    content = {**locks.own_identity(), "since": "2026-01-01T00:00:00+00:00", "token": "theirs", **changes}
     (folder / LOCK_FILE).write_text(json.dumps(content))
     return folder / LOCK_FILE
 

@@ -251,7 +251,7 @@ CASES: list[Case] = [
     # -- models
     refused("a model saved nowhere", lambda: FITS["KMeans"]().save(None), T, "^expected a path, got None$"),
     refused("a model saved to 3", lambda: FITS["KMeans"]().save(3), T, "^expected a path, got 3$"),
-    refused("a model saved in a bucket", lambda: FITS["KMeans"]().save("s3://b/m"), V, "path on a file system"),
+    refused("a model saved at no protocol", lambda: FITS["KMeans"]().save("nope://b/m"), V, "Protocol not known: nope"),
     refused("a model in a file", lambda: FITS["KMeans"]().save("text.txt/m"), NotADirectoryError, "is not a folder$"),
     refused(
         "a model over rows", lambda: FITS["KMeans"]().save("X.zarr", overwrite=True), FileExistsError, "a Zarr array"

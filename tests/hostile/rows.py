@@ -168,9 +168,9 @@ WRONG: dict[str, tuple[Callable[[], Any], Any, str]] = {
     "a protocol that nobody knows": (lambda: "nope://x", V, "^no Zarr array at 'nope://x': Protocol not known: nope$"),
     "an empty memory store": (lambda: "memory://nothing", V, "^no Zarr array at 'memory://nothing': nothing is found"),
     "a bucket without its package": (
-        lambda: "s3://bucket/x.zarr",
+        lambda: "gs://bucket/x.zarr",
         (ImportError, V),
-        r"s3://bucket/x\.zarr': URLs of s3:// need a package that is not installed|^no Zarr array at 's3:",
+        r"gs://bucket/x\.zarr': URLs of gs:// need a package that is not installed|^no Zarr array at 'gs:",
     ),
 }
 

@@ -19,7 +19,8 @@ from ...files import (
     check_outside,
     choose_chunk_rows,
     create_array,
-    local_path,
+    open_rows,
+    place_at,
 )
 from ...files.places import expand
 from ...typing import PathInput
@@ -100,9 +101,9 @@ def convert(
     path = Path(expand(source))
     if not path.exists():
         raise FileNotFoundError(f"no file at {os.fspath(source)!r}")
-    local_path(destination)  # refuses what is no path
+    place = place_at(destination)  # refuses what is no path
     check_apart({"destination": os.fspath(destination)}, {"source": os.fspath(source)})
-    check_outside(local_path(destination), os.fspath(destination))
+    check_outside(place, os.fspath(destination))
     check_output(destination, overwrite=overwrite, kind="array")
     wanted = None if dtype is None else _numeric_dtype(dtype)
     if chunk_rows is not None:
@@ -120,7 +121,7 @@ def convert(
     with ExitStack() as resources:
         rows = _READERS[kind](path, Request(columns, member, header, wanted, resources))
         _store(rows, destination, path.name, chunk_rows, wanted or rows.dtype, overwrite)
-    return zarr.open_array(str(local_path(destination)), mode="r")
+    return open_rows(destination)
 
 
 _READERS: dict[str, Callable[[Path, Request], Rows]] = {
@@ -211,7 +212,7 @@ def _store(
 
 def _append(
     target: zarr.Array[Any] | None,
-    path: Path,
+    path: Any,
     block: NDArray[Any],
     start: int,
     chunk: int,

@@ -17,10 +17,11 @@ import zarr
 from numpy.typing import NDArray
 
 from ...errors import DamagedStoreError
-from ...files import atomic_path, check_output, check_outside, create_array, kind_of, local_path
+from ...files import atomic_path, check_output, check_outside, create_array, create_group, kind_of, place_at
 from ...files.digests import Damage, check_digest, describe_content, json_digest, read_arrays, reading
-from ...files.nodes import no_node, open_node, zip_of
+from ...files.nodes import found_at_url, is_nothing, no_node, open_node, zip_of
 from ...files.places import NAMES, expand
+from ...files.urls import is_url
 from ...typing import PathInput
 from .classes import PIPELINE
 from .decoding import Decoder, UnknownClass
@@ -66,7 +67,7 @@ def save_model(estimator: Any, path: PathInput, overwrite: bool = False) -> None
     A random generator given as ``random_state`` is not stored: the loaded model has None there and predicts
     the same. ``labels_`` is no part of the model; it is as long as the data.
     """
-    check_outside(local_path(path), os.fspath(path))
+    check_outside(place_at(path), os.fspath(path))
     check_output(path, overwrite=overwrite, kind="model")
     write_model(estimator, path, overwrite)
 
@@ -86,7 +87,7 @@ def write_model(estimator: Any, path: PathInput, overwrite: bool = False) -> Non
     description = json.loads(json.dumps(description))  # as it is read again: the digest is of that
     needed = sum(array.nbytes for array in encoder.arrays.values()) + len(json.dumps(description))
     with atomic_path(path, overwrite=overwrite, kind="model", needed_bytes=needed) as temporary:
-        group = zarr.create_group(str(temporary))
+        group = create_group(temporary)
         for name, array in encoder.arrays.items():
             create_array(temporary / name, array.shape, array.dtype)[...] = array
         group.attrs["daskcluster"] = {**description, "digest": json_digest(description)}
@@ -204,12 +205,14 @@ def _read(path: PathInput) -> _Stored:
 def _open(name: str) -> zarr.Group:
     """Open the group of a model, or say what else stands there."""
     where = expand(name)
-    if "://" in where or zip_of(where)[0] is not None:
+    if is_url(where) or zip_of(where)[0] is not None:
         try:
             node = open_node(where)
-        except ImportError as error:
+        except (ImportError, PermissionError, ConnectionError) as error:
             raise no_node(name, error) from error
         except (OSError, ValueError, KeyError) as error:
+            if is_url(where) and is_nothing(error):
+                raise FileNotFoundError(f"no model at {name!r}: {found_at_url(where)}") from error
             raise ValueError(f"{name!r} is not a saved model: {error}") from error
     else:
         _check_standing(name, Path(where))
