@@ -111,7 +111,7 @@ def test_a_fit_that_was_ended_goes_on(large, tmp_path, temporary, name, workers)
     fit = ["fit", large, "-k", "3", "--representatives", "500", "--seed", "0", "--labels", tmp_path / "l.zarr"]
     fit += ["--storage", tmp_path / "run", "--quiet"]
     with start(*fit, *workers, **settings) as process:
-        stderr = end_when(process, lambda: list(tmp_path.glob("run/.nearest.partial*/rows/c/*")), name)
+        stderr = end_when(process, lambda: list(tmp_path.glob("run/.nearest.growing/rows/c/*")), name)
     told = f"{ENDINGS[name][1]} Unfinished outputs are removed; the same command goes on where it stopped."
     assert stderr.splitlines() == [told]
     wait_for_end_of_group(process.pid)

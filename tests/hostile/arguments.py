@@ -274,7 +274,6 @@ CASES: list[Case] = [
     refused("rows over a folder", lambda: write_array(LAZY, "folder"), FileExistsError, "'folder' exists"),
     refused("chunks of 0 rows", lambda: write_array(LAZY, "out", chunks=0), V, "chunks: expected 2 positive lengths"),
     refused("chunks of words", lambda: write_array(LAZY, "out", chunks="a"), T, "chunks: expected one integer"),  # type: ignore[arg-type]
-    refused("shards of no chunks", lambda: write_array(LAZY, "out", shards=9), V, "shards: name the chunks"),
     refused("attributes of NaN", lambda: write_array(LAZY, "out", attributes={"a": np.nan}), V, "attributes: expected"),
     refused("attributes in a list", lambda: write_array(LAZY, "out", attributes=[1]), T, "attributes: expected a map"),  # type: ignore[arg-type]
     refused("nothing to open", lambda: open_rows(None), T, "got NoneType$"),  # type: ignore[arg-type]
