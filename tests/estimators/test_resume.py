@@ -162,7 +162,8 @@ def main(folder: Path, ids: list[str]) -> None:
     sys.stdout.write(json.dumps(calls))
 
 
-@pytest.mark.parametrize("ids", [["USPEC"], *slowly(*([name] for name in KILLED))], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("ids", [["USPEC"], *([name] for name in KILLED)], ids=str)
 def test_killed_runs_end_with_the_same_labels(ids, tmp_path):
     if not hasattr(os, "fork"):
         pytest.skip("kills forked processes")

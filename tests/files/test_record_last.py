@@ -17,6 +17,7 @@ from daskcluster.files.object_locks import ObjectLock
 from daskcluster.files.objects import ObjectPath
 from daskcluster.io import write_array
 from daskcluster.io.convert import convert
+from tests.slow import slowly
 
 #: Most of it is the same in every store: those of S3 are tried where they matter.
 URL = "memory://bucket/out.zarr"
@@ -46,7 +47,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(record_last, name, killed)
 
 
-@pytest.mark.parametrize("root", ["memory://bucket", "s3://bucket"])
+@pytest.mark.parametrize("root", ["memory://bucket", *slowly("s3://bucket")])
 def test_an_array_is_replaced_by_one_request(root, s3):
     url = f"{root}/replaced.zarr"
     names = []

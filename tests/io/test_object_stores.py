@@ -17,10 +17,13 @@ from daskcluster.files.urls import store_options
 from daskcluster.io import sources, write_array
 from tests.blocks import blocks_of
 from tests.cli.calls import as_json, fail
-from tests.estimators.cases import CLASSES, Case, every, reference
+from tests.estimators.cases import CLASSES, Case, as_parameter, of_ids, reference
+from tests.slow import slowly
 
 ROWS = np.random.default_rng(0).normal(size=(1000, 3)).astype(np.float32)
 URL = "s3://bucket/rows.zarr"
+#: What is compared by default.
+FAST = of_ids("KMeans", "USPEC", "SEC")
 
 
 def put(url: str, values: Any, chunk_rows: int = 250, **more: Any) -> zarr.Array[Any]:
@@ -32,7 +35,7 @@ def kmeans(X: Any = URL, **more: Any) -> Any:
     return np.asarray(dc.KMeans(3, random_state=0).fit(X, **more).labels_)
 
 
-@every(CLASSES)
+@pytest.mark.parametrize("case", [*map(as_parameter, FAST), *slowly(*(case for case in CLASSES if case not in FAST))])
 def test_labels_are_those_of_the_same_rows_in_memory(case: Case, s3):
     put(URL, case.X, 70)
     with blocks_of(64):
@@ -61,6 +64,7 @@ def test_everything_beside_the_rows_may_be_a_url(s3):
     assert dc.metrics.adjusted_rand_index("s3://bucket/y.zarr", y) == 1
 
 
+@pytest.mark.slow
 def test_forms_of_opened_arrays(s3, cluster_processes):
     put(URL, ROWS)
     from obstore.store import S3Store
@@ -174,6 +178,7 @@ def test_whose_options_are_taken():
 # -- how much at a time ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_requests_at_a_time_are_bounded(s3, monkeypatch):
     """Four threads, of which each reads a shard of 25 chunks, ask for two things at a time together."""
     from daskcluster.files import bounded
