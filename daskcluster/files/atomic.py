@@ -276,8 +276,3 @@ def _in_use(sibling: Path, host: str, pid: int) -> bool:
     except FileNotFoundError:
         return False
     return time.time() - latest < ABANDONED_SECONDS
-
-
-def _remove(path: Path) -> None:
-    """Remove a hidden sibling; while that takes, it is another one of the same target, process and kind."""
-    remove(path, path.with_name(f"{path.name.rpartition('-')[0]}-{uuid.uuid4().hex[:8]}"))

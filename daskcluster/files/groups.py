@@ -75,13 +75,13 @@ def list_in_groups(path: Place) -> None:
     Only its entries are touched: what else a group says of itself and of others stays as it is.
     """
     for group in path.parents:
-        if (group / "zarr.json").is_file():
+        if _is_there(group / "zarr.json"):
             about = _read(group / "zarr.json")
             listed = about.get("consolidated_metadata")
             if isinstance(listed, dict) and isinstance(listed.get("metadata"), dict):
                 _list_nodes(listed["metadata"], group, path, {"zarr.json": ""})
                 _replace(group / "zarr.json", about)
-        elif (group / ".zgroup").is_file():
+        elif _is_there(group / ".zgroup"):
             about = _read(group / ".zmetadata")
             if isinstance(about.get("metadata"), dict):
                 names = {name: f"/{name}" for name in (".zarray", ".zgroup", ".zattrs")}
@@ -89,6 +89,14 @@ def list_in_groups(path: Place) -> None:
                 _replace(group / ".zmetadata", about)
         else:
             return
+
+
+def _is_there(file: Place) -> bool:
+    """Whether there is a file that this process may see."""
+    try:
+        return file.is_file()
+    except PermissionError:
+        return False
 
 
 def _list_nodes(listed: dict[str, Any], group: Place, path: Place, names: Mapping[str, str]) -> None:

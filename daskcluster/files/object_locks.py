@@ -47,6 +47,8 @@ class ObjectLock:
         content = json.dumps({**own_identity(), "since": since, "token": self._token}).encode()
         while not self._file.create(content):
             found = _read(self._file)
+            if found is not None and found.get("token") == self._token:
+                break  # ours: the first answer was lost, and the request made again
             if found is not None:
                 _clear(self._file, found, what)
         self._finalizer = weakref.finalize(self, _release, self._file, self._token, self._ended, os.getpid())

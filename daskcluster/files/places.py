@@ -106,7 +106,7 @@ def kind_of(path: Place) -> str | None:
         names = [child.name for child in path.iterdir()]
         if not names:
             return "file" if path.is_file() else None
-        return _kind_by_records(path) or (None if is_unfinished(names) else "folder")
+        return _kind_by_records(path) or (None if is_unfinished(path, names) else "folder")
     if not os.path.lexists(path):
         return None
     if not path.is_dir():
@@ -136,6 +136,16 @@ def _kind_of_node(file: Place) -> str:
     return kind if kind in ("array", "group") else "broken"
 
 
+def _kind_of_parent(path: Place) -> str | None:
+    """As `_kind_by_records`; who may write into a part of a bucket only need not be able to look above it."""
+    try:
+        return _kind_by_records(path)
+    except PermissionError:
+        if isinstance(path, ObjectPath):
+            return None
+        raise
+
+
 def check_outside(path: Place, shown: str) -> None:
     """Refuse an output inside an array, a saved model or a named store; `shown` is how the user spelled it.
 
@@ -147,7 +157,7 @@ def check_outside(path: Place, shown: str) -> None:
     for each in spelled:
         for parent in each.parents:
             root = isinstance(parent, Path) and parent == Path(parent.anchor)
-            kind = None if root else _kind_by_records(parent)
+            kind = None if root else _kind_of_parent(parent)
             if kind in ("array", "model", "storage"):
                 raise FileExistsError(
                     f"{shown!r} lies inside {NAMES[kind]}, {str(parent)!r}, which would be damaged; "
@@ -189,14 +199,22 @@ def check_apart(outputs: Mapping[str, str | None], others: Mapping[str, str | No
         taken.append((name, path, own))
 
 
+#: Protocols of this machine's file system, and other names of protocols.
+_LOCAL = ("file", "local")
+_SAME = {"s3a": "s3", "gcs": "gs", "az": "abfs", "abfss": "abfs"}
+
+
 class _Place:
     """A path or URL in all forms in which it is compared."""
 
     def __init__(self, path: str) -> None:
         name = expand(path)
-        if "://" in name:
-            scheme, _, rest = name.partition("://")
-            self.spelled = {(scheme, *(part for part in rest.split("/") if part))}
+        if is_url(name):
+            name = name.rpartition("::")[2]  # of a chain, where its bytes are
+            scheme, found, rest = name.partition("://")
+            name = name if not found else rest if scheme in _LOCAL else ""
+        if not name:
+            self.spelled = {(_SAME.get(scheme, scheme), *(part for part in rest.split("/") if part))}
             self.number, self.above = None, set[tuple[int, int]]()
             return
         absolute = Path(os.path.abspath(name))

@@ -122,9 +122,21 @@ class _Held(WrapperStore[Store]):
             yield key, await self.get(key, prototype, byte_range)
 
 
-def is_unfinished(names: Iterable[str]) -> bool:
-    """Whether these names, of all that lies directly in a place, are those of an output that is not complete."""
-    return any(name.startswith(LOCK_FILE) or _HELD.fullmatch(name) for name in names)
+def is_unfinished(place: ObjectPath, names: Iterable[str]) -> bool:
+    """Whether a place without documents has nothing but an output that is not complete.
+
+    `names` are those of all that lies directly in it.
+    """
+    begun = any(name.startswith(LOCK_FILE) or _HELD.fullmatch(name) for name in names)
+    return begun and not _complete_inside(place.names_inside())
+
+
+def _complete_inside(names: Iterable[str]) -> set[str]:
+    """Folders of what is complete inside a place that is not: documents of the output itself are there twice."""
+    names = set(names)
+    own = {(match[1] or "") + match[2] for name in names if (match := _HELD.fullmatch(name))}
+    documents = {name for name in names if name.rpartition("/")[2] in RECORDS}
+    return {f"{name.rpartition('/')[0]}/" for name in documents - own}
 
 
 @contextlib.contextmanager
@@ -194,6 +206,8 @@ def _sweep(final: ObjectPath) -> None:
     names = [name for name in final.names_inside() if not name.startswith(LOCK_FILE)]
     documents = {name for name in names if name.rpartition("/")[2] in (*RECORDS, ".zmetadata")}
     if not documents & set(RECORDS):  # nothing stands there
+        others = tuple(_complete_inside(names))
+        names = [name for name in names if not name.startswith(others)]
         documents = set()
     patterns = [pattern for name in documents if (pattern := _chunk_pattern(final, name)) is not None]
     chunks = re.compile("|".join(patterns)) if patterns else None

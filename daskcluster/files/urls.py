@@ -41,7 +41,7 @@ _CLIENTS = ("botocore", "aiobotocore", "aiohttp", "obstore", "gcsfs", "adlfs", "
 
 def is_url(name: str) -> bool:
     """Whether a path is a URL, or a chain of them as fsspec takes it."""
-    return "://" in name or "::" in name
+    return "://" in name or ("::" in name and _is_protocol(name.partition("::")[0]))
 
 
 def store_options(url: str) -> dict[str, Any]:

@@ -7,11 +7,11 @@ So every process asks the file system itself, before it reads or writes there fo
 from __future__ import annotations
 
 import os
-import pickle
 import socket
 import sys
 from typing import Any
 
+import cloudpickle
 import zarr
 from zarr.core.sync import sync
 from zarr.storage import MemoryStore
@@ -114,7 +114,7 @@ def check_shareable(name: str, array: zarr.Array[Any]) -> None:
             "save it to a folder and pass the path"
         )
     try:
-        pickle.dumps(array.store)
+        cloudpickle.dumps(array.store)  # as distributed does
     except Exception as error:  # such as a writable session of Icechunk, which has to be forked
         why = " ".join(str(error).split())[:120]
         raise ValueError(

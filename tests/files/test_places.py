@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import zarr
 
-from daskcluster.files import check_apart, check_outside, kind_of, place_of
+from daskcluster.files import check_apart, check_outside, kind_of, place_at, place_of
 from daskcluster.files.places import expand
 
 
@@ -72,6 +72,26 @@ def test_urls_are_compared_by_their_parts():
     with pytest.raises(ValueError, match="lies inside the input"):
         check_apart({"OUT": "s3://bucket/X.zarr/labels"}, {"the input": "s3://bucket//X.zarr/"})
     check_apart({"OUT": "s3://bucket/X.zarr2"}, {"the input": "s3://bucket/X.zarr", "other": "gs://bucket/X.zarr2"})
+
+
+@pytest.mark.parametrize(
+    ("output", "given"),
+    [
+        ("s3a://b/x", "s3://b/x"),
+        ("s3://b/x", "simplecache::s3://b/x"),
+        ("/b/x", "simplecache::file:///b/x"),
+        ("file:///b/x", "/b/x"),
+        ("gs://b/x", "gcs://b/x"),
+    ],
+)
+def test_urls_of_one_place_are_one(output, given):
+    with pytest.raises(ValueError, match="is the input"):
+        check_apart({"--labels": output}, {"the input": given})
+
+
+def test_two_colons_make_no_url():
+    assert kind_of(place_at("2026-01-01T10::00.zarr")) is None
+    assert place_at("2026-01-01T10::00.zarr").name == "2026-01-01T10::00.zarr"
 
 
 def test_a_file_under_two_names_is_one(folder):

@@ -63,6 +63,29 @@ def test_an_array_is_replaced_by_one_request(root, s3):
     np.testing.assert_array_equal(again[...], 3 * ROWS + 1)
 
 
+def test_what_stands_inside_an_unfinished_output_is_not_part_of_it(monkeypatch):
+    with monkeypatch.context() as patch:
+        kill_at(patch, "_publish")
+        with pytest.raises(Killed):
+            written()
+    np.testing.assert_array_equal(written(2, f"{URL}/inside.zarr")[...], 2 * ROWS)
+    with pytest.raises(FileExistsError, match="is a folder"):
+        written()
+    np.testing.assert_array_equal(open_rows(f"{URL}/inside.zarr")[...], 2 * ROWS)
+
+
+def test_a_lock_whose_answer_was_lost_is_held(monkeypatch):
+    create = ObjectPath.create
+
+    def created_twice(self: ObjectPath, content: bytes) -> bool:
+        return create(self, content) and create(self, content)
+
+    monkeypatch.setattr(ObjectPath, "create", created_twice)
+    lock = ObjectLock(ObjectPath(URL), "output")
+    lock.release()
+    ObjectLock(ObjectPath(URL), "output").release()
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("when", ["name_axes", "_publish"])
 def test_a_killed_write_leaves_what_was_there(overwrite, when, monkeypatch):
