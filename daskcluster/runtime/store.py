@@ -178,6 +178,8 @@ class NamedStore:
         if self._scan is not None:
             self._scan.clear()
         if self._lock is not None and not self.bound:
+            for other in self.folder.glob(f"{SCAN}*"):
+                other.unlink(missing_ok=True)
             (self.folder / KEY_FILE).unlink(missing_ok=True)
             self.stored = None
 
