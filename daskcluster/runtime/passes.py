@@ -11,9 +11,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
+from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
+from dask.task_spec import Task, TaskRef
 
 from .execution import FAN_IN, active_client, compute, compute_each, map_to_objects, reduce_blocks
 from .parts import PartialSums, Parts, current_parts, token_of, unit_name
@@ -78,13 +80,12 @@ def _recorded(
     if not missing:
         return sums.result
     lazy = map_to_objects(function, blocks, name=name, weights=weights, numbered=False)
-    boxes = list(lazy.to_delayed().ravel())
+    sums_of = _sums_of(lazy, combine, level, f"{name}-sum")
     # Workers let go of a sum when it has come; a local scheduler keeps all of a computation.
     at_once = _AT_ONCE if active_client() is None else len(missing)
     for start in range(0, len(missing), at_once):
         places = missing[start : start + at_once]
-        tasks = [_sum_of(boxes, combine, level, place, f"{name}-sum") for place in places]
-        compute_each(tasks, partial(_add, sums, level, places))
+        compute_each(sums_of(places), partial(_add, sums, level, places))
     return sums.result
 
 
@@ -97,20 +98,34 @@ def _unit_level(n_blocks: int) -> int:
     return next((level for level in (0, 1) if n_blocks <= FAN_IN ** (2 * level + 1)), 2)
 
 
-def _sum_of(boxes: list[Any], combine: Any, level: int, place: int, name: str) -> Any:
-    """The lazy node of a tree over boxed results."""
+def _sums_of(lazy: da.Array, combine: Any, level: int, name: str) -> Callable[[list[int]], list[Any]]:
+    """What makes the lazy nodes of a level of a tree over boxed results; all of them share one graph."""
+    boxes = list(lazy.to_delayed().ravel())
     if level == 0:
-        return boxes[place]
-    below = FAN_IN ** (level - 1)
-    last = -(-len(boxes) // below)
-    parts = [
-        _sum_of(boxes, combine, level - 1, k, name) for k in range(place * FAN_IN, min((place + 1) * FAN_IN, last))
-    ]
-    task = dask.delayed(partial(_combined, combine), pure=False)
-    return task(parts, dask_key_name=f"{name}-{uuid.uuid4().hex}")
+        return lambda places: [boxes[place] for place in places]
+    task = partial(_combined, combine)
+
+    def made(places: list[int]) -> list[Any]:
+        layer: dict[str, Task] = {}
+
+        def node(level: int, place: int) -> Any:
+            if level == 0:
+                return boxes[place].key
+            last = -(-len(boxes) // FAN_IN ** (level - 1))
+            parts = [node(level - 1, k) for k in range(place * FAN_IN, min((place + 1) * FAN_IN, last))]
+            key = f"{name}-{uuid.uuid4().hex}"
+            layer[key] = Task(key, task, *map(TaskRef, parts))
+            return key
+
+        keys = [node(level, place) for place in places]
+        whole = f"{name}-{uuid.uuid4().hex}"
+        graph = HighLevelGraph.from_collections(whole, layer, dependencies=[boxes[0]])
+        return [Delayed(key, graph, layer=whole) for key in keys]
+
+    return made
 
 
-def _combined(combine: Callable[[list[Any]], Any], parts: list[Any]) -> Any:
+def _combined(combine: Callable[[list[Any]], Any], *parts: Any) -> Any:
     return combine([_unboxed(part) for part in parts])
 
 
