@@ -101,17 +101,18 @@ class Records:
         except (FileNotFoundError, NotADirectoryError):
             return
         with file:
+            size = os.fstat(file.fileno()).st_size
             while True:
                 head = file.read(_HEAD)
                 lengths = _lengths(head)
-                if lengths is None:
+                if lengths is None or sum(lengths) > size - file.tell():  # torn, or no lengths of ours
                     return
                 text, arrays = (file.read(length) for length in lengths)
                 if (len(text), len(arrays)) != lengths or _checksum(text, arrays) != head[:8]:
                     return
                 try:
                     key = _decoded(text, arrays)[0]
-                except (ValueError, KeyError, TypeError):
+                except (ValueError, LookupError, TypeError, AttributeError):
                     return
                 if key in self._index:
                     self._dead += _HEAD + sum(self._index[key][1:])

@@ -82,3 +82,10 @@ def test_superseded_records_do_not_stay(tmp_path, monkeypatch):
     assert sorted(Records(path)) == ["other 0", "other 1"]
     found.clear()
     assert not path.exists()
+
+
+def test_a_record_that_says_it_is_longer_than_the_file_was_never_written(tmp_path):
+    path = tmp_path / "r"
+    Records(path).put({"a": np.arange(3)})
+    path.write_bytes(path.read_bytes() + b"00000000 %10d %11d\n" % (9, 99_999_999_999))
+    assert list(Records(path)) == ["a"]
