@@ -67,15 +67,16 @@ class Records:
 
     def put(self, values: Mapping[str, Any], forget: tuple[str, ...] = ()) -> None:
         """Add records, in one write; `forget` names others that are superseded, and may be found once more."""
+        content, added = bytearray(), {}
+        for key, value in values.items():
+            record, lengths = _encoded(key, value)
+            added[key] = (self._end + len(content), *lengths)
+            content += record
+        self._append(bytes(content))  # first: what a full disk refuses is not known either
         for key in (*forget, *values):
             if key in self._index:
                 self._dead += _HEAD + sum(self._index.pop(key)[1:])
-        content = bytearray()
-        for key, value in values.items():
-            record, lengths = _encoded(key, value)
-            self._index[key] = (self._end + len(content), *lengths)
-            content += record
-        self._append(bytes(content))
+        self._index.update(added)
         if self._dead > max(_MOST_DEAD_BYTES, self._end // 2):
             self._replace()
 

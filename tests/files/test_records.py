@@ -89,3 +89,20 @@ def test_a_record_that_says_it_is_longer_than_the_file_was_never_written(tmp_pat
     Records(path).put({"a": np.arange(3)})
     path.write_bytes(path.read_bytes() + b"00000000 %10d %11d\n" % (9, 99_999_999_999))
     assert list(Records(path)) == ["a"]
+
+
+def test_what_could_not_be_written_is_not_there(tmp_path, monkeypatch):
+    records = Records(tmp_path / "r")
+    records.put({"a": 1})
+
+    def full(content: bytes) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "_append", full)
+        with pytest.raises(OSError, match="no space"):
+            records.put({"b": 2}, forget=("a",))
+    assert list(records) == ["a"]
+    records.put({"c": 3})
+    assert (records.get("a"), records.get("c")) == (1, 3)
+    assert list(Records(tmp_path / "r")) == ["a", "c"]
