@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ..errors import StorageMismatchError
@@ -70,7 +71,7 @@ class ScanConstrained(Scan):
         """Scan the rows, and bring partial labels or constraints into their blocks."""
         given = given_constraints(y, constraints)
         parts = () if given is None else given.parts
-        with run.products.scanning(identity_of(run.rows.source, *parts)):
+        with run.products.scanning(partial(identity_of, run.rows.source, *parts)):
             known, found = self._scan_both(run, given)
         try:
             run.products.open(f"{found.fingerprint}-{known.fingerprint}")

@@ -191,7 +191,7 @@ class BaseClusters(Stage):
 
     def _scan(self, run: Run, rows: Rows) -> LabelScan:
         if self.opens:
-            with run.products.scanning(identity_of(rows.source)):
+            with run.products.scanning(partial(identity_of, rows.source)):
                 return scan_labels(rows, fingerprint=run.products.hashes)
         made = run.products.small("base-clusters", lambda: scan_labels(rows).as_product())
         return LabelScan.of_product(made)

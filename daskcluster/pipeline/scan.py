@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -84,7 +85,7 @@ class Scan(Stage):
 
     def __call__(self, run: Run, weights: da.Array | None = None, given: Any = None) -> RowScan:
         """Scan the rows; `given` are the weights as the user gave them."""
-        with run.products.scanning(identity_of(run.rows.source, given if given is not None else weights)):
+        with run.products.scanning(partial(identity_of, run.rows.source, given if given is not None else weights)):
             found = self._scan(run, weights)
         run.products.open(found.fingerprint)
         return found

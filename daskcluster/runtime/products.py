@@ -179,15 +179,16 @@ class Products:
             yield
 
     @contextmanager
-    def scanning(self, identity: str | None) -> Iterator[None]:
+    def scanning(self, identify: Callable[[], str | None]) -> Iterator[None]:
         """Keep in the named store what the first passes over an input find, where something tells it without reading.
 
-        Before `open`, whose fingerprint they make.
+        Before `open`, whose fingerprint they make. `identify` gives the input's identity, and is called where that is
+        needed: it looks at every file.
         """
         if self._store is None:
             yield
             return
-        with self._store.scanning(identity, self.key, {"stages": self.stages}):
+        with self._store.scanning(identify, self.key, {"stages": self.stages}):
             yield
 
     def path(self, name: str) -> Path:

@@ -146,19 +146,18 @@ class NamedStore:
         self.stored = read_key(self.folder)
 
     @contextmanager
-    def scanning(self, identity: str | None, key: dict[str, Any], more: dict[str, Any]) -> Iterator[None]:
+    def scanning(self, identify: Callable[[], str | None], key: dict[str, Any], more: dict[str, Any]) -> Iterator[None]:
         """Keep what the passes inside find, before the store is bound to the input that they read.
 
         Parameters
         ----------
-        identity : str or None
-            Tells the input from one with other content, without reading it: a later run with the same one believes
-            what is there. None where nothing tells, and nothing is kept.
+        identify : callable
+            Gives what tells the input from one with other content, without reading it: a later run with the same one
+            believes what is there. None where nothing tells, and nothing is kept.
         key, more : dict
             As for `open`; they do not bind a store that has no input yet.
         """
-        if self.inner:
-            identity = "inner"
+        identity = "inner" if self.inner else identify()
         if identity is None:
             yield
             return
