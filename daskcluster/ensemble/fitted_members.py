@@ -126,6 +126,7 @@ class FittedMembers(MakeMembers):
             run.detail(f"{i + 1} of {len(numbers)}")
             stored = self._stored(run, i, keeps)
             made.append(stored or self._fit(run, i, number, seed, keeps, guide or unguided))
+        run.products.sweep("base-")
         members, labels = zip(*made, strict=True)
         return Members(list(members), list(labels), k_range, numbers, seeds)
 

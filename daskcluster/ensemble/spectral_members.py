@@ -200,6 +200,7 @@ class SpectralMembers(MakeMembers):
         graphs = self._graphs(numbers, seeds)
         made = {graph.number: stored for graph in graphs if (stored := self._stored(run, found, graph))}
         made |= self._make(run, found, graphs, made.keys())
+        run.products.sweep("edges-", "group-")
         models = [model for graph in graphs for model in made[graph.number][0]]
         held = [made[graph.number][1] for graph in graphs]
         return Members([Member(model) for model in models], held, k_range, numbers, seeds)

@@ -106,12 +106,12 @@ class Products:
         self.seed = root_seed(random_state) if stored is None or random_state is not None else int(stored["seed"])
         #: The stages of the fit, and what each keeps: noted beside the key, no part of it.
         self.stages: list[dict[str, Any]] = []
-        #: What is there of an earlier run, in words; empty where nothing is.
-        self.resumes = "" if stored is None or self._store is None else resumption(self._store.folder)
         self.key = {"format": FORMAT, "method": method, "parameters": _as_json(parameters), "seed": self.seed}
         if self._store is not None:
             self._store.check_free()
             self._store.check(self.key)
+        #: What is there of an earlier run, in words; empty where nothing is.
+        self.resumes = "" if stored is None or self._store is None else resumption(self._store.folder)
 
     @property
     def named(self) -> bool:
@@ -201,6 +201,14 @@ class Products:
         """Remove a product of the named store, if it has it or a part of it."""
         if self._store is not None:
             self._store.discard(name)
+
+    def sweep(self, *stems: str) -> None:
+        """Remove what a killed run left beside products whose names begin so, which are all there."""
+        if self._store is None:
+            return
+        for path in self._store.folder.glob(".*"):
+            if path.name.lstrip(".").startswith(stems):
+                remove(path)
 
     def scaffolding(self, name: str, array: da.Array, summarize: Callable[..., dict[str, Any]] | None) -> RowProduct:
         """Rows that later products are made from, and nothing else: `discard` them when those are kept.

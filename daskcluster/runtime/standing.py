@@ -66,7 +66,7 @@ def _stage(folder: Path, stage: Mapping[str, Any], products: Mapping[str, Any], 
     grows = {name: found for name in names if name not in products and (found := _grown(folder, name))}
     if first:  # its passes over the input are kept where this tells whether it changed
         for path in folder.glob(f"{SCAN}*{PARTS}"):
-            grows["the input"] = describe_parts(path, FAN_IN)
+            grows["the input"] = _parts(path)
     complete = [name for name in names if products.get(name) is not None]
     return {"title": stage["title"], "products": names, "complete": complete, "grows": grows}
 
@@ -75,12 +75,20 @@ def _grown(folder: Path, name: str) -> dict[str, int]:
     """How far a product is that is not complete; empty where nothing is there."""
     path = folder / f".{name}{PARTS}"
     if not (folder / f".{name}{GROWING}").exists():
-        return describe_parts(path, FAN_IN)
-    records = Records(path)
-    if "rows" not in records:
+        return _parts(path)
+    try:
+        records = Records(path)
+        form = records.get("rows")
+    except (OSError, ValueError, KeyError):  # not begun, or just being written anew or removed
         return {}
-    form = records.get("rows")
     return {"done": len(records) - 1, "blocks": -(-form["shape"][0] // form["chunks"][0])}
+
+
+def _parts(path: Path) -> dict[str, int]:
+    try:
+        return describe_parts(path, FAN_IN)
+    except (OSError, ValueError, KeyError):  # just being written anew, or removed
+        return {}
 
 
 def _next(stages: list[dict[str, Any]], held: str | None) -> str:

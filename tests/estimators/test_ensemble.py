@@ -590,8 +590,16 @@ def test_a_killed_run_goes_on_at_the_first_unfinished_base_clustering(make, when
     np.testing.assert_array_equal(model.labels_, expected)
     assert len(made) == max(0, (4 if make is usenc else 5) - when)  # graphs, or clusterings
     made.clear()
+    # Killed once more, after the labels and before what they were made from was removed.
+    for left in (".edges-000", "..edges-001.growing", ".group-000.parts", ".base-000.inner"):
+        (store / left).mkdir()
     np.testing.assert_array_equal(make(storage=store).fit(CHUNKED).labels_.compute(), expected)
     assert not made
+    assert (
+        not list(store.glob(".*edges*")) + list(store.glob(".group*"))
+        if make is usenc
+        else not list(store.glob(".base*"))
+    )
     with pytest.raises(dc.StorageMismatchError):
         make(storage=store, n_base_clusterings=6).fit(BLOBS)
     with pytest.raises(dc.StorageMismatchError):

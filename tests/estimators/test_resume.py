@@ -399,3 +399,28 @@ def test_info_says_how_far_a_run_is(broken, copy):
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), sys.argv[2:])
+
+
+def test_a_refused_input_leaves_a_folder_that_takes_another_one(tmp_path):
+    (case,) = of_ids("USPEC")
+    path, store = stored(case, tmp_path), tmp_path / "run"
+    with dask.config.set(scheduler="synchronous"), pytest.raises(Interrupted), Stop(2, interrupt):
+        case.fit(path, storage=store)
+    assert list(store.glob(".scan-*"))
+    rows = zarr.open_array(path, mode="r+")
+    value = rows[5, 0]
+    rows[5, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        case.fit(path, storage=store)
+    rows[5, 0] = value
+    assert_same_labels(case.fit(path, storage=store), case)
+
+
+def test_a_scheduler_that_calls_nobody_back(tmp_path):
+    (case,) = of_ids("USPEC")
+
+    def silent(graph: Any, keys: Any, **more: Any) -> Any:
+        return dask.get(graph, keys)
+
+    with dask.config.set(scheduler=silent):
+        assert_same_labels(case.fit(stored(case, tmp_path), storage=tmp_path / "run"), case)
