@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -150,7 +151,8 @@ class FittedMembers(MakeMembers):
         clusterer = _prepared(self.base, number, seed)
         taken = None if self.sample_rate >= 1 else RowSample(self.sample_rate, seed, run.rows)
         # Whoever fits an ensemble hears once of what its base clusterers say m times.
-        with run.products.inner(member_name(i)):
+        # What another package's clusterer fits inside may be other rows in each run.
+        with run.products.inner(member_name(i)) if self.lazy else nullcontext():
             with collected_warnings() as said:
                 labels = _fit_one(run.rows, clusterer, taken, self.lazy, self.predict_unsampled, guide(taken))
             if keeps and run.products.named:

@@ -18,7 +18,7 @@ import zarr
 from ..typing import PathInput
 from .objects import ObjectPath, Place
 from .record_last import is_unfinished
-from .urls import is_url, url_of
+from .urls import is_url, protocol_of, url_of
 
 __all__ = ["KEY_FILE", "check_apart", "check_outside", "expand", "kind_of", "place_at", "place_of"]
 
@@ -199,9 +199,8 @@ def check_apart(outputs: Mapping[str, str | None], others: Mapping[str, str | No
         taken.append((name, path, own))
 
 
-#: Protocols of this machine's file system, and other names of protocols.
+#: Protocols of this machine's file system.
 _LOCAL = ("file", "local")
-_SAME = {"s3a": "s3", "gcs": "gs", "az": "abfs", "abfss": "abfs"}
 
 
 class _Place:
@@ -214,7 +213,7 @@ class _Place:
             scheme, found, rest = name.partition("://")
             name = name if not found else rest if scheme in _LOCAL else ""
         if not name:
-            self.spelled = {(_SAME.get(scheme, scheme), *(part for part in rest.split("/") if part))}
+            self.spelled = {(protocol_of(scheme), *(part for part in rest.split("/") if part))}
             self.number, self.above = None, set[tuple[int, int]]()
             return
         absolute = Path(os.path.abspath(name))

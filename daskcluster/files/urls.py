@@ -13,13 +13,13 @@ from typing import Any
 from zarr.abc.store import Store
 from zarr.storage import FsspecStore, ObjectStore
 
-__all__ = ["OPTIONS", "is_url", "open_store", "reaching", "store_options", "unreachable", "url_of"]
+__all__ = ["OPTIONS", "is_url", "open_store", "protocol_of", "reaching", "store_options", "unreachable", "url_of"]
 
 #: The setting.
 OPTIONS = "daskcluster.storage-options"
 
 #: One request a chunk: else s3fs asks for the size first, and where there is nothing for a listing, which not all may.
-_DEFAULTS = {protocol: {"max_concurrency": 1} for protocol in ("s3", "s3a")}
+_DEFAULTS = {"s3": {"max_concurrency": 1}}
 
 #: Names of errors of access, beside `PermissionError`: of botocore, obstore and google-auth, which may be absent.
 _DENIED = {
@@ -39,9 +39,19 @@ _SAID = ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "Expired
 _CLIENTS = ("botocore", "aiobotocore", "aiohttp", "obstore", "gcsfs", "adlfs", "urllib3")
 
 
+#: Other names of protocols.
+_SAME = {"s3a": "s3", "gcs": "gs", "az": "abfs", "abfss": "abfs"}
+
+
 def is_url(name: str) -> bool:
     """Whether a path is a URL, or a chain of them as fsspec takes it."""
     return "://" in name or ("::" in name and _is_protocol(name.partition("::")[0]))
+
+
+def protocol_of(url: str) -> str:
+    """The protocol of a URL, by the first of its names."""
+    protocol = url.partition("://")[0]
+    return _SAME.get(protocol, protocol)
 
 
 def store_options(url: str) -> dict[str, Any]:
@@ -55,11 +65,15 @@ def store_options(url: str) -> dict[str, Any]:
     options = dask.config.get(OPTIONS, None) or {}
     if not isinstance(options, Mapping):
         raise TypeError(f"{OPTIONS}: expected a mapping of options, such as {{'anon': True}}, got {options!r:.100}")
-    protocol = url.partition("://")[0]
+    protocol = protocol_of(url)
     by_protocol = bool(options) and all(isinstance(own, Mapping) and _is_protocol(key) for key, own in options.items())
     if "::" in url:
         return dict(options)
-    return _DEFAULTS.get(protocol, {}) | dict(options.get(protocol, {}) if by_protocol else options)
+    if by_protocol:
+        options = {
+            name: value for key, own in options.items() if protocol_of(key) == protocol for name, value in own.items()
+        }
+    return _DEFAULTS.get(protocol, {}) | dict(options)
 
 
 def _is_protocol(name: str) -> bool:

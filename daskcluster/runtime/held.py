@@ -27,7 +27,7 @@ from .visibility import Seen
 __all__ = ["Held", "as_dask", "create_rows", "damaged_blocks", "fill", "fill_blocks", "remove_half_written"]
 
 #: In the name of a file that is going to be a block.
-GROWING = ".growing-"
+HALF_WRITTEN = ".growing-"
 
 #: What a block says of itself when it is computed: (block, number) -> small dict.
 Summarize = Callable[..., dict[str, Any]]
@@ -87,7 +87,7 @@ class Held:
             return
         self._make_folder(file.parent)
         # Renamed when it is whole: a worker that a killed fit left may write a block that is being read already.
-        growing = file.with_name(f"{file.name}{GROWING}{uuid.uuid4().hex}")
+        growing = file.with_name(f"{file.name}{HALF_WRITTEN}{uuid.uuid4().hex}")
         with open(growing, "wb") as target:
             # Not `tofile`, whose error does not say that the disk is full.
             target.write(np.ascontiguousarray(block, self.dtype).reshape(-1).view(np.uint8).data)
@@ -161,7 +161,7 @@ def fill_blocks(
 
 def remove_half_written(folder: Path) -> None:
     """Remove what tasks of a killed fit left of the blocks that they were writing."""
-    for file in folder.rglob(f"*{GROWING}*"):
+    for file in folder.rglob(f"*{HALF_WRITTEN}*"):
         file.unlink(missing_ok=True)
 
 

@@ -6,6 +6,7 @@ The tasks that count are those that make a part of a product: `BESIDE` names the
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import dask
 import dask.array as da
@@ -26,6 +27,7 @@ import pytest
 import zarr
 from dask.callbacks import Callback
 from dask.utils import key_split
+from sklearn.base import BaseEstimator, ClusterMixin
 
 import daskcluster as dc
 from daskcluster.files.records import Records
@@ -424,3 +426,37 @@ def test_a_scheduler_that_calls_nobody_back(tmp_path):
 
     with dask.config.set(scheduler=silent):
         assert_same_labels(case.fit(stored(case, tmp_path), storage=tmp_path / "run"), case)
+
+
+class OnView(ClusterMixin, BaseEstimator):
+    """A clusterer of another package that fits one of this one, to other rows each time."""
+
+    views: ClassVar[list[np.ndarray]] = []
+
+    def __init__(self, n_clusters: int = 3) -> None:
+        self.n_clusters = n_clusters
+
+    def fit_predict(self, X: Any, y: Any = None) -> Any:
+        return dc.USPEC(self.n_clusters, n_representatives=30, random_state=0).fit(self.views.pop(0)).labels_
+
+
+def test_rows_that_a_clusterer_of_the_user_draws_are_its_own(tmp_path):
+    (case,) = of_ids("USPEC")
+    X, other = case.X, case.X[np.random.default_rng(1).permutation(len(case.X))]
+
+    def fit(views: list[np.ndarray], **more: Any) -> Any:
+        OnView.views = list(views)
+        ensemble = dc.Ensemble(3, base=OnView(), n_base_clusterings=2, k_range=(3, 3), random_state=0, **more)
+        return np.asarray(ensemble.fit(X).base_labels_)
+
+    store, expected = tmp_path / "run", fit([other, other])
+
+    def end(*state: Any) -> None:
+        if (store / ".base-000.inner" / "nearest").exists():
+            raise Interrupted
+
+    with dask.config.set(scheduler="synchronous"), contextlib.suppress(Interrupted), Callback(posttask=end):
+        fit([X, X], storage=store)
+    shutil.rmtree(store / "base-000-labels", ignore_errors=True)
+    shutil.rmtree(store / "base-001-labels", ignore_errors=True)
+    np.testing.assert_array_equal(fit([other, other], storage=store), expected)

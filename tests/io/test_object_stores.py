@@ -170,6 +170,7 @@ def test_whose_options_are_taken():
     with dask.config.set({"daskcluster.storage-options": {"anon": True}}):
         assert store_options("s3://b/x") == {"anon": True, "max_concurrency": 1}
     with dask.config.set({"daskcluster.storage-options": {"s3": {"anon": True}, "gs": {"project": "p"}}}):
+        assert store_options("s3a://b/x") == store_options("s3://b/x") == {"anon": True, "max_concurrency": 1}
         assert (store_options("gs://b/x"), store_options("memory://x")) == ({"project": "p"}, {})
     with dask.config.set({"daskcluster.storage-options": 3}), pytest.raises(TypeError, match="a mapping of options"):
         store_options("s3://b/x")
