@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from . import datasets, metrics, plotting
     from .constraints import Constraints
     from .errors import (
+        ClusterLostError,
         DamagedStoreError,
         DiskFullError,
         FewerClustersWarning,
@@ -55,6 +56,7 @@ __all__ = [
     "USENC",
     "SEC",
     "CSPML",
+    "ClusterLostError",
     "Constraints",
     "FastCSC",
     "FastCSPML",
@@ -91,6 +93,7 @@ _WHERE = {
     "Constraints": "constraints",
     "FastCSC": "estimators",
     "FastCSPML": "estimators",
+    "ClusterLostError": "errors",
     "DamagedStoreError": "errors",
     "DiskFullError": "errors",
     "FewerClustersWarning": "errors",

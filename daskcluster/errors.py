@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 __all__ = [
+    "ClusterLostError",
     "DamagedStoreError",
     "DiskFullError",
     "FewerClustersWarning",
@@ -72,6 +73,10 @@ class DiskFullError(OSError):
 
 class NotEnoughMemoryError(MemoryError):
     """A fit needs more memory than its workers, or this process, may use: the message says what to change."""
+
+
+class ClusterLostError(RuntimeError):
+    """The scheduler of a cluster is gone, or what its workers held for the fit is: nothing of it can end."""
 
 
 class WorkersKilledError(RuntimeError):

@@ -98,7 +98,7 @@ def _text(error: Exception) -> str:
 def _failure(error: Exception) -> str:
     """Say which failure of a run an exception is."""
     kind, text = type(error).__name__, shortened(_text(error))
-    if kind == "WorkersKilledError":
+    if kind in ("ClusterLostError", "WorkersKilledError"):
         return text
     if kind == "KilledWorker":
         return f"a worker process died several times, most often for lack of memory: {text}"

@@ -7,11 +7,13 @@ import logging
 import sys
 import threading
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import dask
 from dask.base import is_dask_collection
 
+from ..errors import ClusterLostError
 from .released import hold
 from .threads import Shared
 
@@ -20,7 +22,10 @@ __all__ = [
     "gather",
     "hold_futures",
     "killed_message",
+    "losses",
+    "lost_message",
     "large_graphs",
+    "of_one_client",
     "outside_the_pool",
     "telling_of_pauses",
 ]
@@ -31,8 +36,22 @@ logger = logging.getLogger("daskcluster")
 LOOK_SECONDS = 30.0
 
 
+#: The client with which the fit of this context began.
+_begun_with: ContextVar[Any] = ContextVar("daskcluster_client", default=None)
+
+
 def active_client() -> Any | None:
-    """The distributed client whose scheduler dask would use now, or None for a local scheduler."""
+    """The distributed client whose scheduler dask would use now, or None for a local scheduler.
+
+    Raises
+    ------
+    ClusterLostError
+        If the fit that runs in this context began on a client that is closed by now: dask would go on with the threads
+        of this process.
+    """
+    begun_with = _begun_with.get()
+    if begun_with is not None and begun_with.status == "closed":
+        raise ClusterLostError(lost_message(begun_with, None))
     if "distributed" not in sys.modules:
         return None
     from distributed import Client
@@ -40,6 +59,16 @@ def active_client() -> Any | None:
     get = dask.base.get_scheduler()
     owner = getattr(get, "__self__", None)
     return owner if isinstance(owner, Client) else None
+
+
+@contextlib.contextmanager
+def of_one_client() -> Iterator[None]:
+    """Context of a fit: what it begins on a cluster does not go on in this process."""
+    token = _begun_with.set(active_client())
+    try:
+        yield
+    finally:
+        _begun_with.reset(token)
 
 
 #: No warning about large graphs: NumPy input travels inside them, the caller chose that, and it is documented.
@@ -130,3 +159,28 @@ def killed_message(stage: str | None, promised: str | None) -> str:
         f"a worker process died, and others with the same task{where}, most often for lack of memory: give the workers "
         f"more memory or fewer threads, or store X in smaller chunks; {plan}"
     )
+
+
+def losses() -> tuple[type[Exception], ...]:
+    """What dask raises when the scheduler is gone, or what it kept for a client."""
+    from concurrent.futures import CancelledError
+
+    from distributed.client import ClosedClientError
+    from distributed.comm import CommClosedError
+
+    return CancelledError, CommClosedError, ClosedClientError
+
+
+def lost_message(client: Any, stage: str | None, error: Exception | None = None) -> str:
+    """What a user is told whose fit lost its scheduler, or what workers held for it; `error` is one of `losses`."""
+    from concurrent.futures import CancelledError
+
+    where = "" if stage is None else f" in stage {stage!r}"
+    what = f"the connection to the scheduler {client.scheduler.address if client.scheduler else ''} was lost"
+    then = "make a client of a scheduler that runs"
+    # The client may learn of it later than who waits for it.
+    cancelled = isinstance(error, CancelledError) and "scheduler-connection-lost" not in str(error)
+    if cancelled and client.status == "running":
+        what = "what the workers held for the fit was cancelled, or lost with a worker that had the only copy"
+        then = "fit again"
+    return f"{what}{where}: {then}; with storage= the same call goes on from the finished work"

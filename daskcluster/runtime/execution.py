@@ -14,7 +14,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import WorkersKilledError
+from ..errors import ClusterLostError, WorkersKilledError
 from . import clients, compiling, forking, progress  # noqa: F401  # two have a part in every process that computes
 from .clients import active_client, gather
 from .limits import promised_now
@@ -129,14 +129,16 @@ def _cluster_work(client: Any) -> Iterator[None]:
     """What surrounds work on a cluster."""
     from distributed import KilledWorker
 
-    if not client.nthreads():
-        logger.warning("waiting for workers: the scheduler %s has none yet", client.scheduler.address)
     with one_blas_thread(), clients.large_graphs, clients.outside_the_pool(), released_on_failure():
         try:
+            if not client.nthreads():
+                logger.warning("waiting for workers: the scheduler %s has none yet", client.scheduler.address)
             with clients.telling_of_pauses(client):
                 yield
         except KilledWorker as error:
             raise WorkersKilledError(clients.killed_message(progress.stage_name(), promised_now())) from error
+        except clients.losses() as error:
+            raise ClusterLostError(clients.lost_message(client, progress.stage_name(), error)) from error
 
 
 def tiles(n_rows: int) -> Iterator[slice]:

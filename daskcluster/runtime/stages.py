@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
+from .clients import of_one_client
 from .forecast import Cost, Plan, Sizes
 from .limits import promised
 from .products import Products
@@ -117,6 +118,7 @@ class Run:
 
     def __enter__(self) -> Run:
         self._open.enter_context(ending_signals(_exit))
+        self._open.enter_context(of_one_client())
         self._open.enter_context(self._progress)
         if self.products.resumes:
             self._progress.say(f"resumed: {self.products.resumes}")
