@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         FastCSC,
         FastCSPML,
         KMeans,
+        select_n_clusters,
     )
     from .io import load_model
 
@@ -77,6 +78,7 @@ __all__ = [
     "load_model",
     "metrics",
     "plotting",
+    "select_n_clusters",
 ]
 
 _WHERE = {
@@ -108,6 +110,7 @@ _WHERE = {
     "KMeans": "estimators",
     "USPEC": "estimators",
     "load_model": "io",
+    "select_n_clusters": "estimators",
 }
 
 

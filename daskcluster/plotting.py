@@ -32,7 +32,7 @@ from .validation import check_integer
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_cluster_sizes", "plot_contingency", "plot_eigenvalues", "plot_labels"]
+__all__ = ["plot_cluster_sizes", "plot_contingency", "plot_eigenvalues", "plot_labels", "plot_n_clusters"]
 
 #: Colours that are told apart on white: nine usual ones, then the farthest from all before in OKLab.
 PALETTE = [
@@ -67,6 +67,8 @@ UNLABELED = "#b8b8b8"
 MOST_NAMED = 20
 #: Cells of a histogram along the longer side.
 CELLS = 400
+#: Eigenvalues below count as 0, and are drawn here on a logarithmic scale.
+LEAST_DRAWN = 1e-8
 #: Rows of an array in memory that are counted at a time.
 BLOCK_ROWS = 2**20
 
@@ -125,15 +127,18 @@ def plot_labels(X: ArrayInput, labels: ArrayInput, *, ax: Axes | None = None, ma
     return axes
 
 
-def plot_eigenvalues(estimator_or_values: Any, ax: Axes | None = None) -> Axes:
-    """Draw eigenvalues in their order, and mark the largest gap between neighbours.
+def plot_eigenvalues(estimator_or_values: Any, ax: Axes | None = None, *, k_max: int = 30) -> Axes:
+    """Draw eigenvalues in their order, and mark the largest relative gap between neighbours.
 
     Parameters
     ----------
-    estimator_or_values : fitted estimator or array-like (m,)
-        An estimator with `eigenvalues_`; or the values, ascending as those of a Laplacian or descending as
-        those of an affinity.
+    estimator_or_values : fitted estimator, Spectrum, or array-like (m,)
+        An estimator that has a `spectrum` is drawn by its first `k_max` + 1 eigenvalues, with the gap after each; any
+        other one by its `eigenvalues_`. Or the values, ascending as those of a Laplacian or descending as those of an
+        affinity.
     ax : matplotlib Axes, optional
+    k_max : int
+        Of `spectrum`; fewer with few representatives.
 
     Returns
     -------
@@ -149,8 +154,14 @@ def plot_eigenvalues(estimator_or_values: Any, ax: Axes | None = None) -> Axes:
         If an estimator has no `eigenvalues_`.
     ValueError
         If there is no eigenvalue, or one is not finite.
+
+    Notes
+    -----
+    The gap is relative to the eigenvalue above it, as in `Spectrum`; of values that are no spectrum eigenvalues below a
+    hundred-thousandth of the largest count as 0.
     """
-    values = _eigenvalues_of(estimator_or_values)
+    spectrum = _spectrum_of(estimator_or_values, k_max)
+    values = _eigenvalues_of(estimator_or_values) if spectrum is None else np.asarray(spectrum)
     axes = ax if ax is not None else _new_axes(6.4, 4.0)
     from matplotlib.ticker import MaxNLocator
 
@@ -159,10 +170,10 @@ def plot_eigenvalues(estimator_or_values: Any, ax: Axes | None = None) -> Axes:
     axes.scatter(order, values, s=22, color=PALETTE[0], zorder=2)
     title = f"{len(values)} eigenvalue{'s' * (len(values) != 1)}"
     if len(values) > 1:
-        gaps = np.abs(np.diff(values))
-        before = int(np.argmax(gaps)) + 1
+        before, gap, clear = _largest_gap(values, spectrum)
         axes.axvspan(before, before + 1, color=PALETTE[1], alpha=0.18, linewidth=0, zorder=0)
-        title += f"; largest gap, {gaps[before - 1]:.3g}, after the first {before}"
+        title += f"; largest relative gap, {gap:.2f}, after the first {before}"
+        title += "" if clear else ": not a clear one"
     n_clusters = getattr(estimator_or_values, "n_clusters_", None)
     if n_clusters is not None:
         axes.axvline(
@@ -172,6 +183,51 @@ def plot_eigenvalues(estimator_or_values: Any, ax: Axes | None = None) -> Axes:
     axes.set(title=title, xlabel="number of the eigenvalue", ylabel="eigenvalue")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def plot_n_clusters(found: Any, axes: Any = None) -> Any:
+    """Draw what `select_n_clusters` found: eigenvalues, relative gaps and stability over the number of clusters.
+
+    Parameters
+    ----------
+    found : ClusterNumber
+    axes : sequence of 3 matplotlib Axes, optional
+        A new figure by default.
+
+    Returns
+    -------
+    sequence of 3 matplotlib Axes
+        Their figure's title is the answer. A band marks the number, where there is a clear one.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    TypeError
+        If `found` is something else.
+    """
+    if not all(hasattr(found, name) for name in ("relative_gaps", "stability", "eigenvalues")):
+        raise TypeError(f"plot_n_clusters draws what select_n_clusters gives, got a {type(found).__name__}")
+    if axes is None:
+        axes = _stacked_axes(3)
+    from matplotlib.ticker import MaxNLocator
+
+    numbers = np.arange(1, len(found.relative_gaps) + 1)
+    for values in found.eigenvalues:
+        axes[0].plot(np.arange(1, len(values) + 1), np.maximum(values, LEAST_DRAWN), color=PALETTE[0], alpha=0.6)
+    axes[0].set(yscale="log", ylabel="eigenvalue")
+    for place, values, name in ((1, found.relative_gaps, "relative gap"), (2, found.stability, "stability")):
+        axes[place].plot(numbers, values, marker="o", markersize=4, color=PALETTE[0])
+        axes[place].set(ylabel=name, ylim=(min(0.0, float(np.nanmin(values))) - 0.03, 1.05))
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+        if found.n_clusters is not None:
+            axis.axvspan(found.n_clusters - 0.4, found.n_clusters + 0.4, color=PALETTE[1], alpha=0.25, linewidth=0)
+    axes[2].set_xlabel("number of clusters")
+    axes[2].xaxis.set_major_locator(MaxNLocator(integer=True))
+    answer = "no clear number of clusters" if found.n_clusters is None else f"{found.n_clusters} clusters"
+    axes[0].set_title(f"{answer}; {len(found.spectra)} graphs")
     return axes
 
 
@@ -280,6 +336,12 @@ def _new_axes(width: float, height: float) -> Axes:
     except ImportError as error:
         raise ImportError("pictures need matplotlib: pip install 'daskcluster[plot]'") from error
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def _stacked_axes(number: int) -> Any:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(number, 1, sharex=True, figsize=(6.4, 2.3 * number), layout="constrained")[1]
 
 
 def _scatter(axes: Axes, rows: Opened, labels: Opened) -> tuple[int, Array]:
@@ -452,6 +514,27 @@ def _cells_chunk(
     places = ((points[finite] - low) / (high - low) * cells).astype(np.int64)
     places = np.clip(places, 0, cells - 1)
     return contingency_chunk(places[:, 1] * cells[0] + places[:, 0], check_labels("labels", labels[finite]))
+
+
+def _spectrum_of(given: Any, k_max: int) -> Any:
+    """A spectrum, or that of an estimator that has one; else None."""
+    if hasattr(given, "relative_gaps") and hasattr(given, "largest_gap"):
+        return given
+    if not hasattr(given, "spectrum") or len(getattr(given, "_places", ())) == 0:
+        return None
+    most = len(given.representatives_) - 1
+    return given.spectrum(min(k_max, most)) if most > 1 else None
+
+
+def _largest_gap(values: NDArray[np.float64], spectrum: Any) -> tuple[int, float, bool]:
+    """Number of eigenvalues before the largest relative gap, that gap, and whether it is clear."""
+    if spectrum is not None:
+        return spectrum.largest_gap, float(spectrum.relative_gaps[spectrum.largest_gap - 1]), spectrum.is_clear
+    ascending = values if values[-1] >= values[0] else values[0] - values
+    gaps = np.diff(ascending) / (np.maximum(ascending[1:], 0.0) + max(1e-5 * ascending.max(), 1e-300))
+    first = 1 if len(gaps) > 1 else 0  # the first eigenvalue is 0 in any data
+    before = int(np.argmax(gaps[first:])) + first + 1
+    return before, float(gaps[before - 1]), True
 
 
 def _eigenvalues_of(estimator_or_values: Any) -> NDArray[np.float64]:

@@ -99,7 +99,7 @@ def soak(given: argparse.Namespace, folder: Path, log: TextIO | None) -> int:
         turn += 1
         count, store, out = counts[algorithm], folder / "run", folder / "found.zarr"
         for call in range(1, MOST_CALLS + 1):
-            more = ("--storage", str(store), "--labels", str(out))
+            more = ("--storage", str(store), "--labels", str(out), "--overwrite")
             process = subprocess.Popen(
                 command(given, algorithm, folder, *more),
                 stdout=subprocess.DEVNULL,
@@ -154,7 +154,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--algorithm", choices=ALGORITHMS, nargs="+", default=list(ALGORITHMS))
     parser.add_argument("--workers", type=int, default=0, help="worker processes of a command; none by default")
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--most", type=int, default=8, help="calls of a run that may be killed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log", help="a file that gets every line, too")

@@ -34,7 +34,7 @@ from __future__ import annotations
 import click
 
 from .. import __version__
-from . import consensus, data, demo, fit, info, score
+from . import consensus, data, demo, fit, info, number, score
 from .failures import Main
 
 __all__ = ["main"]
@@ -50,6 +50,7 @@ __all__ = ["main"]
         fit.plan,
         consensus.consensus,
         score.score,
+        number.n_clusters,
         info.info,
         demo.demo,
     ],

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..linalg import largest_eigenpairs
 from ..pipeline.bipartite import BipartiteGraph, linked_rows
-from ..pipeline.cut import TransferCut
+from ..pipeline.cut import TransferCut, graph_bytes, pack_matrix
 from ..pipeline.parts import joining_edges, parts_of, without_specks
 from ..runtime.execution import FAN_IN
 from ..runtime.forecast import Cost, Sizes
@@ -78,7 +78,8 @@ class ConstrainedCut(Stage):
 
     def _cut(self, graph: BipartiteGraph, known: RowConstraints) -> TransferCut:
         projection = project_constraints(graph, known)
-        return constrained_cut(projection, self.n_clusters, self.alpha, graph.points, self.direction_factor)
+        cut = constrained_cut(projection, self.n_clusters, self.alpha, graph.points, self.direction_factor)
+        return cut.with_graph(pack_matrix(np.triu(projection.gram)))
 
     def cost(self, sizes: Sizes) -> Cost:
         """Two passes, with labels of as many classes as clusters; see `project_constraints` for a task's sums."""
@@ -92,7 +93,7 @@ class ConstrainedCut(Stage):
             written_bytes=4 * sizes.n_samples,
             held=(4 * sizes.n_samples,),
             eager_bytes=12 * 8 * p * p,
-            small_bytes=16 * p * k,
+            small_bytes=16 * p * k + graph_bytes(sizes),
         )
 
     @property

@@ -7,6 +7,7 @@ from .cspml import CSPML, FastCSPML
 from .ensembles import USENC, Ensemble
 from .fastcsc import FastCSC
 from .kmeans import KMeans
+from .selection import ClusterNumber, select_n_clusters
 from .uspec import USPEC
 
 __all__ = [
@@ -25,4 +26,6 @@ __all__ = [
     "FastCSC",
     "FastCSPML",
     "KMeans",
+    "ClusterNumber",
+    "select_n_clusters",
 ]

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ..pipeline.cut import Cut
 from ..pipeline.discretize import Discretize, assign_labels, warn_few_points, warn_fewer
@@ -16,9 +17,11 @@ from ..pipeline.outputs import Label
 from ..pipeline.representatives import Represent
 from ..pipeline.rows import RowForm
 from ..pipeline.scan import Scan
+from ..pipeline.spectrum import Spectrum, spectrum_of
 from ..runtime.forecast import Sizes
 from ..runtime.stages import Stage, StageList
 from ..typing import ArrayInput
+from ..validation import check_integer
 from .base import RowClusterer
 
 __all__ = ["SpectralClusterer", "SpectralStages"]
@@ -90,6 +93,7 @@ class SpectralClusterer(RowClusterer):
             linked = run(s.link, representatives, found)
             cut = run(s.cut, linked.graph, found)
             draw = partial(linked.edges_of, found.sample)
+            self._places, self._affinities = cut.places, cut.affinities
             centers = run(s.discretize, linked.nearest, cut.points(linked.graph), draw)
             self._take(
                 SpectralModel(
@@ -146,6 +150,43 @@ class SpectralClusterer(RowClusterer):
             n_iter=self.n_iter_,
             affinity=self._affinity,
         )
+
+    def spectrum(self, k_max: int = 30) -> Spectrum:
+        """The eigenvalues of the fitted graph beyond those of the fit, and the number of clusters that they show.
+
+        Parameters
+        ----------
+        k_max : int
+            Clusters at most, from 2 to p - 1.
+
+        Returns
+        -------
+        Spectrum
+            Print it, or take its `n_clusters`, which is None where no gap is clear, its `eigenvalues` (k_max + 1,) and
+            `relative_gaps` (k_max,).
+
+        Raises
+        ------
+        ValueError
+            If `k_max` is not acceptable, or the model was saved by a version that did not keep the graph.
+
+        Notes
+        -----
+        No pass over the rows: the graph of p representatives is part of the model, 16 bytes for each pair that share a
+        row. It does not depend on `n_clusters`; constraints are not in it. `spectrum_of` says what is done.
+
+        See Also
+        --------
+        daskcluster.select_n_clusters : looks at several graphs, and at how stable the clusters are.
+        """
+        check_is_fitted(self, "n_clusters_")
+        n_right = len(self.representatives_)
+        k_max = check_integer("k_max", k_max, 2)
+        if k_max >= n_right:
+            raise ValueError(f"k_max must be below the number of representatives, got {k_max} and {n_right}")
+        if not len(getattr(self, "_places", ())):
+            raise ValueError("this model was saved without its graph, by an earlier version of daskcluster: fit again")
+        return spectrum_of({"n_right": n_right, "places": self._places, "values": self._affinities}, k_max)
 
     def _sizes(self, sizes: Sizes) -> Sizes:
         p = min(self.n_representatives, sizes.n_samples)

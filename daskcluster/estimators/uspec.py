@@ -149,7 +149,7 @@ class USPEC(SpectralClusterer):
             Scan(self.n_clusters, max(represent.n_candidates, sample_size(self.n_clusters)), self.metric),
             represent,
             link,
-            Cut(self.n_clusters),
+            Cut(self.n_clusters, holds_graph=True),
             Discretize(self.n_clusters, self.n_init, self.max_iter),
             label,
         )

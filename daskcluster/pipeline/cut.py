@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "TransferCut",
     "add_packed",
     "cut_small_graph",
+    "graph_bytes",
     "lift_embedding",
     "pack_matrix",
     "small_affinity",
@@ -48,11 +49,20 @@ class TransferCut:
         lambda of eq. (9), ascending, the first one 0 up to rounding.
     n_linked : int
         Right vertices in the cut.
+    places, affinities : (s,) int64, (s,) float64
+        The small graph before parts were left out or joined, packed as by `pack_matrix`; empty where nobody asks for
+        more of it.
     """
 
     vectors: NDArray[np.float64]
     eigenvalues: NDArray[np.float64]
     n_linked: int
+    places: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    affinities: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+
+    def with_graph(self, packed: dict[str, Any]) -> TransferCut:
+        """The same, and the small graph."""
+        return replace(self, places=packed["places"].astype(np.int64), affinities=packed["values"])
 
     def points(self, graph: BipartiteGraph) -> LiftedRows:
         """Block of the graph -> embedding of its rows."""
@@ -69,28 +79,44 @@ class Cut(Stage):
     n_clusters : int
     product : str
         Its name in a named store.
+    holds_graph : bool
+        Whether the small graph is of use after the cut, for `Spectrum`.
     """
 
     title = "transfer cut"
     n_clusters: int
     product: str = "cut"
+    holds_graph: bool = False
 
     def __call__(self, run: Run, graph: BipartiteGraph, found: Any = None) -> TransferCut:
         """Cut the graph; what the scan found is of no account."""
-        return TransferCut(**run.products.small(self.product, lambda: vars(transfer_cut(graph, self.n_clusters))))
+        return TransferCut(**run.products.small(self.product, lambda: vars(self._cut(graph))))
+
+    def _cut(self, graph: BipartiteGraph) -> TransferCut:
+        packed = small_affinity(graph)
+        cut = cut_small_graph(packed, self.n_clusters, graph.points)
+        return cut.with_graph(packed) if self.holds_graph else cut
 
     def cost(self, sizes: Sizes) -> Cost:
         """One pass; a task of the sum has up to `FAN_IN` partial results and their sum, 8 p**2 bytes each."""
         matrix = 8 * sizes.n_right**2
         n_parts = min(sizes.n_blocks, FAN_IN)
         task = sizes.tile_rows * 20 * sizes.n_edges + (n_parts + 1) * matrix
-        vectors = 8 * sizes.n_right * self.n_clusters
-        return sizes.over_held(task, eager_bytes=5 * matrix, small_bytes=2 * vectors)
+        small = 16 * sizes.n_right * self.n_clusters
+        if self.holds_graph:
+            small += graph_bytes(sizes)
+        return sizes.over_held(task, eager_bytes=5 * matrix, small_bytes=small)
 
     @property
     def kept(self) -> tuple[str, ...]:
         """The cut."""
         return (self.product,)
+
+
+def graph_bytes(sizes: Sizes) -> int:
+    """Bytes of a packed small graph: 16 for each pair of right vertices that share a row."""
+    p, n_edges = sizes.n_right, sizes.n_edges
+    return 8 * min(p * (p + 1), sizes.n_samples * n_edges * (n_edges + 1))
 
 
 def _small_graph_block(block: NDArray[Any], edges_of: EdgesOf, n_right: int) -> dict[str, Any]:

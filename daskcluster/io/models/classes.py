@@ -22,8 +22,8 @@ FOREIGN: dict[str, tuple[str, ...]] = {
     **{f"sklearn.preprocessing.{name}": fitted for name, fitted in _SCALERS.items()},
 }
 
-# Set by scikit-learn's own input checks; kept with every model that has them.
-COMMON_NAMES = ("n_features_in_", "feature_names_in_", "n_neighbors_", "gamma_")
+# Set by scikit-learn's own input checks, or younger than the first models; kept with every model that has them.
+COMMON_NAMES = ("n_features_in_", "feature_names_in_", "n_neighbors_", "gamma_", "_places", "_affinities")
 
 
 def class_of(estimator: Any) -> tuple[str, tuple[str, ...]]:
