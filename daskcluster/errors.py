@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from sklearn.exceptions import ConvergenceWarning
+
 __all__ = [
     "ClusterLostError",
     "DamagedStoreError",
@@ -31,8 +33,11 @@ __all__ = [
 _collected: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("daskcluster_warnings", default=None)
 
 
-class FewerClustersWarning(UserWarning):
-    """Fewer clusters were found than asked for: too few distinct rows or representatives."""
+class FewerClustersWarning(ConvergenceWarning):
+    """Fewer clusters were found than asked for: too few distinct rows or representatives.
+
+    A kind of scikit-learn's `ConvergenceWarning`, with which its `KMeans` says the same.
+    """
 
 
 class MissingChunksWarning(UserWarning):

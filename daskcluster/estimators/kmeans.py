@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
+import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from ..io.inputs import Rows, check_column
 from ..kernels.lloyd import sqdist_to_centers
 from ..pipeline.discretize import assign_labels, warn_fewer
-from ..pipeline.kmeans import INITS, LloydPasses, Starts, sample_size
+from ..pipeline.kmeans import INITS, Given, LloydPasses, Starts, sample_size
 from ..pipeline.lloyd import nearest_centers
 from ..pipeline.outputs import Label
 from ..pipeline.rows import PreparedRows, RowForm, scatter_rows
 from ..pipeline.scan import Scan
+from ..runtime.execution import compute
 from ..runtime.stages import StageList
 from ..typing import ArrayInput, PathInput, Seed
 from .base import RowClusterer
@@ -42,9 +45,10 @@ class KMeans(RowClusterer):
     ----------
     n_clusters : int
         k.
-    init : {"k-means++", "k-means||", "random"} or (k, d) array
-        Starts: greedy k-means++ or distinct random rows, both on a sample; k-means|| by passes over all rows; or given
-        centres.
+    init : {"k-means++", "k-means||", "random"}, (k, d) array or callable
+        Starts: greedy k-means++ or distinct random rows, both on a sample; k-means|| by passes over all rows; given
+        centres; or a function of sampled rows, `n_clusters` and `random_state` that gives centres, as scikit-learn has
+        it for all rows. With `storage` a function is refused: two of them cannot be told apart.
     n_init : int
         Starts; the one with the lowest inertia on the sample goes on. Given centres are one start. One start in a
         hundred leaves two distant clusters with one centre, as in scikit-learn; three found all in 400 of 400 fits.
@@ -163,20 +167,36 @@ class KMeans(RowClusterer):
             Label(task_row_bytes=8 * self.n_clusters, over_input=True),
         )
 
-    def _given_centers(self, rows: Rows) -> NDArray[np.float64] | None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if callable(self.init) and self.storage is not None:
+            raise ValueError("init must not be a function with storage=: which one made the store cannot be told")
+
+    def _given_centers(self, rows: Rows) -> Given | None:
+        """Centres that the user gives, or the function of sampled rows and a seed that does."""
         if isinstance(self.init, str):
             return None
-        expected = (self.n_clusters, rows.n_features)
+        if not callable(self.init):
+            return self._checked_centers(self.init, rows.n_features)
+
+        def called(sample: NDArray[Any], seed: int) -> NDArray[np.float64]:
+            rng = np.random.RandomState(seed % 2**32)
+            return self._checked_centers(self.init(sample, self.n_clusters, random_state=rng), rows.n_features)
+
+        return called
+
+    def _checked_centers(self, given: Any, n_features: int) -> NDArray[np.float64]:
+        expected = (self.n_clusters, n_features)
         try:
-            given = np.asarray(self.init, dtype=np.float64)
+            centers = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError):
-            given = np.empty(0)
-        if given.shape != expected or not np.isfinite(given).all():
+            centers = np.empty(0)
+        if centers.shape != expected or not np.isfinite(centers).all():
             raise ValueError(
-                f"init must be one of {', '.join(map(repr, INITS))} or a finite array of shape {expected}, "
-                f"got {' '.join(repr(self.init).split()):.100}"
+                f"init must be one of {', '.join(map(repr, INITS))}, a finite array of shape {expected}, or a function "
+                f"that gives one, got {' '.join(repr(given).split()):.100}"
             )
-        return given
+        return centers
 
     @property
     def _form(self) -> RowForm:
@@ -193,7 +213,36 @@ class KMeans(RowClusterer):
     def _block_function(self, what: str, dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:
         if what == "labels":
             return nearest_centers(**self._assignment).labels, {}
-        return distance_block, self._assignment
+        return (least_block if what == "least" else distance_block), self._assignment
+
+    def _output(self, what: str) -> tuple[int | None, Any]:
+        return (None, np.float64) if what == "least" else super()._output(what)
+
+    def score(self, X: ArrayInput, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the inertia of rows, new or old: the larger the nearer they are to the centres.
+
+        Parameters
+        ----------
+        X : NumPy array, dask array, zarr.Array or path, (n, d)
+        y : ignored
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        float
+            Computed at once, in one pass; missing rows count nothing.
+
+        Raises
+        ------
+        ValueError
+            As in `predict`, and for weights as in `fit`.
+        """
+        check_is_fitted(self, "n_clusters_")
+        rows = self._open(X, reset=False)
+        least = self._map(rows, "least")
+        if sample_weight is not None:
+            least = least * check_column("sample_weight", sample_weight, rows).astype(np.float64)
+        return -float(compute(da.nansum(least))[0])
 
     def transform(self, X: ArrayInput) -> Any:
         """Distances to the cluster centres.
@@ -215,3 +264,10 @@ def distance_block(block: NDArray[Any], points: PreparedRows, centers: NDArray[n
     values, rows = points(block)
     distances = np.sqrt(sqdist_to_centers(values, centers)) / points.form.scale
     return scatter_rows(distances, rows, len(block), np.nan)
+
+
+def least_block(block: NDArray[Any], points: PreparedRows, centers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Squared distances of every row of a raw block to its nearest centre."""
+    values, rows = points(block)
+    squared = sqdist_to_centers(values, centers).min(axis=1) / points.form.scale / points.form.scale
+    return scatter_rows(squared, rows, len(block), np.nan)

@@ -5,6 +5,7 @@ The iteration itself is in `lloyd`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,6 +29,7 @@ from .scan import RowScan
 __all__ = [
     "INITS",
     "START_ROWS",
+    "Given",
     "LloydPasses",
     "Starts",
     "center_starts",
@@ -44,6 +46,10 @@ PARALLEL_FACTOR = 2
 INITS = ("k-means++", "k-means||", "random")
 #: Centres that move by less, relative to the variance, move by rounding only.
 LEAST_TOL = 1e-24
+
+
+#: Centres (k, d) that a user gives, or a function of the sampled rows and a seed that gives them.
+Given = NDArray[np.float64] | Callable[[NDArray[Any], int], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -73,16 +79,14 @@ class Starts(Stage):
         check_integer("max_iter", self.max_iter, 1)
         check_real("tol", self.tol, 0.0)
 
-    def __call__(
-        self, run: Run, found: RowScan, weights: da.Array | None, given: NDArray[np.float64] | None
-    ) -> NDArray[np.float64]:
-        """Centres (k', d), prepared; `given` are (k, d) in the units of the input."""
+    def __call__(self, run: Run, found: RowScan, weights: da.Array | None, given: Given | None) -> NDArray[np.float64]:
+        """Centres (k', d), prepared; `given` are (k, d) in the units of the input, or made of the sample and a seed."""
         make = partial(self._find, run, found, weights, given)
         return np.asarray(run.products.small("starts", lambda: {"starts": make()})["starts"])
 
-    def _find(
-        self, run: Run, found: RowScan, weights: da.Array | None, given: NDArray[np.float64] | None
-    ) -> NDArray[np.float64]:
+    def _find(self, run: Run, found: RowScan, weights: da.Array | None, given: Given | None) -> NDArray[np.float64]:
+        if callable(given):
+            given = given(found.sample, int(stream(run.seed, "starts", 0).integers(2**31)))
         if given is not None:
             return found.form.prepare_points(given)
         sample = found.form.prepare(found.sample)

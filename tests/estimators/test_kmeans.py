@@ -308,3 +308,49 @@ def test_a_loaded_model_predicts_the_same(init, tmp_path):
     np.testing.assert_array_equal(loaded.cluster_centers_, model.cluster_centers_)
     assert (loaded.inertia_, loaded.n_iter_, loaded.n_clusters_) == (model.inertia_, model.n_iter_, 12)
     np.testing.assert_array_equal(loaded.init, init)
+
+
+# -- scikit-learn's conventions ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+@pytest.mark.parametrize("given", [MANY, CHUNKED], ids=["numpy", "dask"])
+def test_score_is_minus_the_inertia(weights, given):
+    model = dc.KMeans(12, random_state=0).fit(given, sample_weight=weights)
+    np.testing.assert_allclose(model.score(given, sample_weight=weights), -model.inertia_, rtol=1e-12)
+    reference = Reference(12, init=model.cluster_centers_, n_init=1, max_iter=1).fit(MANY)
+    reference.cluster_centers_ = model.cluster_centers_
+    expected = reference.score(MANY[:77], sample_weight=None if weights is None else WEIGHTS[:77])
+    found = model.score(MANY[:77], sample_weight=None if weights is None else WEIGHTS[:77])
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_missing_rows_count_nothing_in_the_score():
+    X = MANY.copy()
+    X[::9, 0] = np.nan
+    model = dc.KMeans(12, missing="label", random_state=0).fit(X)
+    np.testing.assert_allclose(model.score(X), -model.inertia_, rtol=1e-12)
+
+
+def test_a_function_gives_the_starts(tmp_path):
+    seen = []
+
+    def first_rows(X, n_clusters, random_state):
+        seen.append((X.shape, random_state.randint(1000)))
+        return X[:n_clusters]
+
+    one, other = (dc.KMeans(12, init=first_rows, random_state=0).fit(given) for given in (MANY, CHUNKED))
+    np.testing.assert_array_equal(one.cluster_centers_, other.cluster_centers_)
+    assert seen[0] == seen[1]
+    assert seen[0][0][1] == MANY.shape[1]
+    with pytest.raises(ValueError, match=r"init must be one of .* or a function that gives one, got 7"):
+        dc.KMeans(12, init=lambda X, n_clusters, random_state: 7).fit(MANY)
+    with pytest.raises(ValueError, match="init must not be a function with storage="):
+        dc.KMeans(12, init=first_rows, storage=tmp_path / "run").fit(MANY)
+
+
+def test_fewer_clusters_are_told_as_scikit_learn_does():
+    from sklearn.exceptions import ConvergenceWarning
+
+    with pytest.warns(ConvergenceWarning, match="found 2 clusters"):
+        dc.KMeans(5).fit(np.array([[0.0], [0.0], [1.0], [1.0], [1.0], [1.0]]))
