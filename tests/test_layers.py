@@ -26,10 +26,11 @@ BASICS = {"errors", "typing"}
 IMPORTS: dict[str, set[str]] = {
     # the arrows
     "__main__": {"cli"},
-    "cli": {ROOT, "datasets", "errors", "estimators", "files", "io", "metrics", "plotting", "runtime"},
+    "cli": {ROOT, "datasets", "errors", "estimators", "files", "io", "metrics", "plotting", "report", "runtime"},
     ROOT: {"constraints", "datasets", "errors", "estimators", "io", "metrics", "plotting"},
     "estimators": {"constraints", "ensemble", "pipeline", "kernels"}
-    | {"errors", "io", "registry", "runtime", "typing", "validation"},
+    | {"errors", "io", "registry", "report", "runtime", "typing", "validation"},
+    "report": {"files", "metrics", "plotting", "typing"},
     "ensemble": {"pipeline", "kernels", "errors", "io", "linalg", "runtime", "validation"},
     "constraints": {"pipeline", "kernels", "errors", "io", "linalg", "runtime", "validation"},
     "pipeline": {"kernels", "errors", "io", "linalg", "runtime", "validation"},
@@ -58,7 +59,7 @@ HOMES: dict[str, set[str]] = {
     "dask_ml": {"cli"},
     "distributed": {"cli", "runtime"},
     "joblib": set(),
-    "matplotlib": {"plotting"},
+    "matplotlib": {"plotting", "report"},
     "numba": {"kernels"},
     "pandas": {"io"},
     "pyarrow": {"io"},

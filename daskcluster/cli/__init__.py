@@ -34,7 +34,7 @@ from __future__ import annotations
 import click
 
 from .. import __version__
-from . import consensus, data, demo, fit, info, number, score
+from . import consensus, data, demo, fit, info, number, page, score
 from .failures import Main
 
 __all__ = ["main"]
@@ -51,6 +51,7 @@ __all__ = ["main"]
         consensus.consensus,
         score.score,
         number.n_clusters,
+        page.report,
         info.info,
         demo.demo,
     ],

@@ -24,6 +24,7 @@ from ..io.models import save_model
 from ..pipeline.outputs import hand_out
 from ..pipeline.rows import check_finite_block
 from ..registry import register
+from ..report import write_report
 from ..runtime.execution import apply_by_tiles, map_rows
 from ..runtime.forecast import Cost, Plan, Sizes, make_plan
 from ..runtime.limits import checks_memory
@@ -135,7 +136,9 @@ class Clusterer(ClusterMixin, BaseEstimator):
         self._check_size(rows)
         # What is fitted inside another fit is a part of that one's plan.
         promise = None if inside_stage() or not checks_memory() else partial(self._promise, rows)
-        return Run(rows, products, self._stages(), self.verbose, promise)
+        run = Run(rows, products, self._stages(), self.verbose, promise)
+        self._record = run.record
+        return run
 
     def _promise(self, rows: Rows) -> Plan | None:
         """The plan, compared with the memory that there is; None for a cluster without workers.
@@ -227,9 +230,51 @@ class Clusterer(ClusterMixin, BaseEstimator):
         check_is_fitted(self, "n_clusters_")  # a failed fit leaves n_features_in_
         save_model(self, path, overwrite)
 
+    def report(
+        self,
+        path: PathInput,
+        X: ArrayInput | None = None,
+        *,
+        y: ArrayInput | None = None,
+        labels: ArrayInput | None = None,
+        title: str | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write one HTML page about the fitted model: clusters, pictures, stages, parameters, how to load it.
+
+        Parameters
+        ----------
+        path : path
+            Of the page, one file with all in it. It appears only when complete.
+        X : NumPy array, dask array, zarr.Array or path, (n, d), optional
+            The rows, for a picture of them.
+        y : (n,), optional
+            Classes of the rows, for scores and a table.
+        labels : (n,), optional
+            The model's labels of the rows, by default `labels_`, which a loaded model has not.
+        title : str, optional
+        overwrite : bool
+            Replace an existing file.
+
+        Raises
+        ------
+        FileExistsError
+            If `path` exists and `overwrite` is false, or it is no file.
+        ImportError
+            If matplotlib is missing.
+
+        Notes
+        -----
+        Stages and times are those of the last `fit` of this object; a loaded model has none. Lazy labels are computed,
+        once for each picture of them.
+        """
+        check_is_fitted(self, "n_clusters_")
+        write_report(path, self, X=X, y=y, labels=labels, title=title, overwrite=overwrite)
+
     def __getstate__(self) -> dict[str, Any]:
         """The state without lazy `labels_`: a pickled model is as large as its small arrays."""
         state = super().__getstate__()
+        state.pop("_record", None)
         return {key: value for key, value in state.items() if not (key[-1] == "_" and isinstance(value, da.Array))}
 
     def __sklearn_tags__(self) -> Tags:

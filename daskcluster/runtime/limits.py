@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,7 +16,16 @@ from dask.system import CPU_COUNT
 
 from .clients import active_client
 
-__all__ = ["Room", "checks_memory", "memory_limit", "promised", "promised_now", "rooms", "threads_per_worker"]
+__all__ = [
+    "Room",
+    "checks_memory",
+    "memory_limit",
+    "peak_bytes",
+    "promised",
+    "promised_now",
+    "rooms",
+    "threads_per_worker",
+]
 
 #: What the fit that runs in this context was promised to take, in words; None if nobody compared.
 _promised: ContextVar[str | None] = ContextVar("daskcluster_promised", default=None)
@@ -88,6 +98,16 @@ def promised(words: str | None) -> Iterator[None]:
 def promised_now() -> str | None:
     """What the fit that runs in this context was promised."""
     return _promised.get()
+
+
+def peak_bytes() -> int:
+    """Most memory that this process had since it began; 0 where that is not known."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 @cache

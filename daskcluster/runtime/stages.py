@@ -7,14 +7,15 @@ the same values, so they cannot drift apart.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from .clients import of_one_client
 from .forecast import Cost, Plan, Sizes
-from .limits import promised
+from .limits import peak_bytes, promised
 from .products import Products
 from .progress import Progress, inside_stage
 from .released import released_on_failure
@@ -22,7 +23,7 @@ from .results import Results
 from .signals import ending_signals
 from .status import StatusWriter
 
-__all__ = ["Run", "Stage", "StageList"]
+__all__ = ["Record", "Run", "Stage", "StageList"]
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,30 @@ class StageList:
     """
 
     def __iter__(self) -> Iterator[Stage]:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for each in fields(self):
+            value = getattr(self, each.name)
             yield from value if isinstance(value, tuple) else (value,)
+
+
+@dataclass
+class Record:
+    """What a fit took, for its report.
+
+    Attributes
+    ----------
+    n_samples : int
+    seconds : list of (str, float)
+        Title and time of each stage that has ended.
+    plan : Plan or None
+        What was promised.
+    peak_bytes : int
+        Most memory that this process had since it began; 0 where that is not known.
+    """
+
+    n_samples: int
+    seconds: list[tuple[str, float]] = field(default_factory=list)
+    plan: Plan | None = None
+    peak_bytes: int = 0
 
 
 class Run:
@@ -108,6 +130,7 @@ class Run:
         self.products = products
         self.seed = products.seed
         self.results = Results(inner=inside_stage())
+        self.record = Record(rows.n_samples)
         self._promise = promise
         self._plan: Plan | None = None
         products.stages = [{"title": stage.title, "products": list(stage.kept)} for stage in stages]
@@ -136,9 +159,13 @@ class Run:
     def __call__(self, stage: Stage, *results: Any) -> Any:
         """Call a stage with this run and the results that it needs."""
         if self._promise is not None and self._plan is None:
-            self._plan = self._promise()
+            self._plan = self.record.plan = self._promise()
+        start = time.perf_counter()
         with self._progress.stage(stage.title), promised(self._promised):
-            return stage(self, *results)
+            made = stage(self, *results)
+        self.record.seconds.append((stage.title, time.perf_counter() - start))
+        self.record.peak_bytes = peak_bytes()
+        return made
 
     @property
     def _promised(self) -> str | None:

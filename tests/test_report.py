@@ -1,0 +1,95 @@
+"""The page about a model: one file, with what came out, pictures, and how to load it."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import ClassVar
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import daskcluster as dc
+from tests.cli.calls import as_json, fail
+from tests.estimators.cases import BLOBS, TRUTH, every, of_ids
+
+pytest.importorskip("matplotlib").use("Agg")
+
+
+class Page(HTMLParser):
+    """What a reader, and a program that reads aloud, finds in a page."""
+
+    EMPTY: ClassVar = {"meta", "img", "br"}
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text, self.tags = "", list[tuple[str, dict[str, str | None]]]()
+        self.feed(path.read_text(encoding="utf-8"))
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+    def attributes(self, tag: str, name: str) -> list[str | None]:
+        return [attributes.get(name) for found, attributes in self.tags if found == tag]
+
+
+@every(of_ids("USPEC", "USENC", "KMeans-weights", "SEC", "CSPML", "FastCSC"))
+def test_a_page_about_each_estimator(case, tmp_path):
+    model = case.fit()
+    model.report(tmp_path / "page.html")
+    page = Page(tmp_path / "page.html")
+    assert f"{type(model).__name__}: {model.n_clusters_} clusters" in page.text
+    assert "all stages" in page.text
+    for name in model.get_params(deep=False):
+        assert name in page.text
+    sizes = np.bincount(np.asarray(model.labels_)[np.asarray(model.labels_) >= 0])
+    assert f"{sizes.max():,}" in page.text
+    assert 'model = dc.load_model("model.zarr")' in page.text
+
+
+def test_it_can_be_read_aloud_and_asks_nothing_of_the_network(tmp_path):
+    dc.USPEC(3, random_state=0).fit(BLOBS).report(tmp_path / "page.html", BLOBS, y=TRUTH, title="<b>&")
+    page = Page(tmp_path / "page.html")
+    assert page.attributes("html", "lang") == ["en"]
+    assert all(page.attributes("img", "alt"))
+    assert len(page.attributes("img", "src")) == 4
+    assert all(source.startswith("data:image/png;base64,") for source in page.attributes("img", "src") if source)
+    assert all(page.attributes("th", "scope"))
+    assert not {"script", "link", "iframe"} & {tag for tag, _ in page.tags}
+    assert not re.search(r"https?://", (tmp_path / "page.html").read_text())
+    assert page.text.count("<b>&") == 2
+    assert re.search(r"adjusted Rand index\s*1\.0000", page.text)
+
+
+def test_an_existing_file_is_not_replaced(tmp_path):
+    model = dc.KMeans(3, random_state=0).fit(BLOBS)
+    (tmp_path / "page.html").write_text("mine")
+    with pytest.raises(FileExistsError):
+        model.report(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == "mine"
+    model.report(tmp_path / "page.html", overwrite=True)
+
+
+def test_on_the_command_line(tmp_path):
+    model = dc.USPEC(3, random_state=0).fit(BLOBS)
+    model.save(tmp_path / "m.zarr")
+    da.from_array(model.labels_).to_zarr(str(tmp_path / "l.zarr"))
+    told = as_json("report", tmp_path / "m.zarr", tmp_path / "page.html", "--labels", tmp_path / "l.zarr", "--json")
+    page = Page(tmp_path / "page.html")
+    assert told["page"] == str(tmp_path / "page.html")
+    assert f'dc.load_model("{tmp_path}/m.zarr")' in page.text
+    assert "Sizes, the largest first" in page.text
+    assert "--labels" in fail(2, "report", tmp_path / "m.zarr", tmp_path / "p.html", "--rows", tmp_path / "x.zarr")
