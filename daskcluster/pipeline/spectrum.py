@@ -147,11 +147,22 @@ def _look(
     if best < number:
         points = vectors[:, :best] / roots[:, None]
         points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        starts = (center_starts(points, best, stream(0, "spectrum", start), degrees) for start in range(3))
-        _, groups = best_of_starts(points, starts, degrees, max_iter=100)
+        starts = [center_starts(points, best, stream(0, "spectrum", start)) for start in range(2)]
+        starts.append(_apart(points, best, int(np.argmax(degrees))))
+        _, groups = best_of_starts(points, starts, max_iter=100)
         masses = np.bincount(groups, degrees, minlength=best)
         outliers = masses[groups] < OUTLIERS * degrees.sum() / best
     return (eigenvalues, gaps), outliers
+
+
+def _apart(points: NDArray[np.float64], number: int, first: int) -> NDArray[np.float64]:
+    """So many points, each the farthest from those before: a single one that is apart is among them."""
+    chosen = [first]
+    nearest = np.full(len(points), np.inf)
+    for _ in range(number - 1):
+        nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
+        chosen.append(int(np.argmax(nearest)))
+    return points[chosen]
 
 
 def _largest_gap(gaps: NDArray[np.float64]) -> int:
