@@ -12,7 +12,7 @@ import pytest
 import zarr
 
 from daskcluster import plotting
-from daskcluster.plotting import plot_cluster_sizes, plot_contingency, plot_eigenvalues, plot_labels
+from daskcluster.plotting import charts, plot_cluster_sizes, plot_contingency, plot_eigenvalues, plot_labels
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -187,20 +187,20 @@ def test_rejects_rows_that_are_all_missing():
 
 
 def test_a_label_keeps_its_colour_when_others_are_absent():
-    every = plotting._colors(np.arange(24))
-    np.testing.assert_array_equal(plotting._colors(np.array([3, 20])), every[[3, 20]])
+    every = charts._colors(np.arange(24))
+    np.testing.assert_array_equal(charts._colors(np.array([3, 20])), every[[3, 20]])
     assert len(np.unique(every, axis=0)) == 24
 
 
 def test_colours_beyond_the_palette_are_new():
-    colors = plotting._colors(np.arange(72))
+    colors = charts._colors(np.arange(72))
     assert len(np.unique(colors, axis=0)) == 72
     assert ((colors >= 0) & (colors <= 1)).all()
 
 
 @pytest.mark.parametrize("names", [np.array([-5, 2**62]), np.array(["a", "b"]), np.array([2**64 - 1, 4], np.uint64)])
 def test_other_labels_are_coloured_by_rank(names):
-    np.testing.assert_array_equal(plotting._colors(names), plotting._colors(np.arange(2)))
+    np.testing.assert_array_equal(charts._colors(names), charts._colors(np.arange(2)))
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_other_labels_are_coloured_by_rank(names):
     [(0, "0"), (999, "999"), (1000, "1k"), (1234, "1.23k"), (999_600, "1M"), (45_678_901, "45.7M"), (10**10, "10G")],
 )
 def test_short_counts(count, text):
-    assert plotting._short(count) == text
+    assert charts._short(count) == text
 
 
 # -- eigenvalues ------------------------------------------------------------------------------------------------------

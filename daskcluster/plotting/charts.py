@@ -14,8 +14,8 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from .kernels.contingency import PairCounts, contingency_chunk, contingency_combine
-from .metrics.contingency import (
+from ..kernels.contingency import PairCounts, contingency_chunk, contingency_combine
+from ..metrics.contingency import (
     Opened,
     align_rows,
     check_labels,
@@ -25,9 +25,9 @@ from .metrics.contingency import (
     open_input,
     reduce_rows,
 )
-from .runtime.execution import compute
-from .typing import Array, ArrayInput
-from .validation import check_integer
+from ..runtime.execution import compute
+from ..typing import Array, ArrayInput
+from ..validation import check_integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,8 +73,15 @@ LEAST_DRAWN = 1e-8
 BLOCK_ROWS = 2**20
 
 
-def plot_labels(X: ArrayInput, labels: ArrayInput, *, ax: Axes | None = None, max_scatter_rows: int = 200_000) -> Axes:
-    """Draw the rows in the plane of their first two features, coloured by label.
+def plot_labels(
+    X: ArrayInput,
+    labels: ArrayInput,
+    *,
+    ax: Axes | None = None,
+    max_scatter_rows: int = 200_000,
+    features: tuple[int, int] = (0, 1),
+) -> Axes:
+    """Draw the rows in the plane of two of their features, coloured by label.
 
     Parameters
     ----------
@@ -87,6 +94,8 @@ def plot_labels(X: ArrayInput, labels: ArrayInput, *, ax: Axes | None = None, ma
     max_scatter_rows : int
         Up to so many rows each is a point. More are counted on a grid: the colour of a cell is the mean of
         its rows' colours, its strength grows with the logarithm of their number.
+    features : pair of int
+        Columns of X that are drawn, along x and along y.
 
     Returns
     -------
@@ -99,7 +108,10 @@ def plot_labels(X: ArrayInput, labels: ArrayInput, *, ax: Axes | None = None, ma
     ImportError
         If matplotlib is missing.
     ValueError
-        If shapes do not fit each other or d < 2, and for labels as `metrics.contingency_matrix`.
+        If shapes do not fit each other, d < 2 or `features` are not two columns, and for labels as
+        `metrics.contingency_matrix`.
+    TypeError
+        If an estimator is given in place of labels.
 
     Notes
     -----
@@ -108,9 +120,10 @@ def plot_labels(X: ArrayInput, labels: ArrayInput, *, ax: Axes | None = None, ma
     colour in every picture if labels are small non-negative integers.
     """
     max_scatter_rows = check_integer("max_scatter_rows", max_scatter_rows, minimum=0)
-    rows, row_labels = _opened_rows(X, labels)
+    check_labels_given("plot_labels", labels=labels)
+    rows, row_labels, n_features = _opened_rows(X, labels, features)
     axes = ax if ax is not None else _new_axes(6.4, 5.6)
-    n_samples, n_features = int(rows.shape[0]), int(rows.shape[1])
+    n_samples = int(rows.shape[0])
     if n_samples <= max_scatter_rows:
         drawn, names = _scatter(axes, rows, row_labels)
         note = "every row a point"
@@ -121,7 +134,7 @@ def plot_labels(X: ArrayInput, labels: ArrayInput, *, ax: Axes | None = None, ma
     if drawn < n_samples:
         title += f"\nrows with NaN or infinity, not drawn: {n_samples - drawn:,}"
     of = f" of {n_features}" if n_features > 2 else ""
-    axes.set(title=title, xlabel=f"feature 0{of}", ylabel=f"feature 1{of}")
+    axes.set(title=title, xlabel=f"feature {features[0]}{of}", ylabel=f"feature {features[1]}{of}")
     axes.set_aspect("equal")
     _add_legend(axes, names)
     return axes
@@ -253,6 +266,7 @@ def plot_cluster_sizes(labels: ArrayInput, ax: Axes | None = None) -> Axes:
     ValueError
         If there are no labels, and as `metrics.contingency_matrix`.
     """
+    check_labels_given("plot_cluster_sizes", labels=labels)
     values, counts = count_labels(labels)
     if not len(counts):
         raise ValueError("labels is empty: there is no cluster to draw")
@@ -299,6 +313,7 @@ def plot_contingency(labels_true: ArrayInput, labels_pred: ArrayInput, ax: Axes 
     ValueError
         If there are no rows, and as `metrics.contingency_matrix`.
     """
+    check_labels_given("plot_contingency", labels_true=labels_true, labels_pred=labels_pred)
     pairs = count_pairs(labels_true, labels_pred)
     table = dense_table(pairs)
     if not table.size:
@@ -460,17 +475,47 @@ def _is_long(names: Array) -> bool:
 # -- numbers -----------------------------------------------------------------------------------------------
 
 
-def _opened_rows(X: ArrayInput, labels: ArrayInput) -> tuple[Opened, Opened]:
-    """X with two columns or more and its labels: both in memory, or dask arrays with the same row chunks."""
+def check_labels_given(function: str, **arrays: Any) -> None:
+    """Say which picture is for an estimator, where one stands in place of an array."""
+    for name, value in arrays.items():
+        if hasattr(value, "get_params"):
+            kind = type(value).__name__
+            way = "plot_eigenvalues draws the model itself" if _is_spectral(value) else "no eigenvalues are in it"
+            raise TypeError(
+                f"{name} of {function} must be an array, got a {kind}: give {function} the model's labels_ "
+                f"or predict(X); {way}"
+            )
+
+
+def _is_spectral(model: Any) -> bool:
+    return hasattr(model, "eigenvalues_") or "eigenvalues_" in getattr(model, "_fitted_names", ())
+
+
+def _opened_rows(X: ArrayInput, labels: ArrayInput, features: tuple[int, int]) -> tuple[Opened, Opened, int]:
+    """Two columns of X and its labels, in memory or as aligned dask arrays; and the number of all columns."""
     rows, row_labels = open_input("X", X, n_axes=2), open_input("labels", labels, n_axes=1)
     if rows.dtype.kind not in "biuf":
         raise ValueError(f"X must hold real numbers, got dtype {rows.dtype}")
     if rows.shape[1] < 2:
         raise ValueError(f"X must have two features or more to be drawn in the plane, got shape {rows.shape}")
+    n_features = int(rows.shape[1])
+    columns = _two_columns(features, n_features)
     if isinstance(rows, np.ndarray) and isinstance(row_labels, np.ndarray) and len(rows) == len(row_labels):
-        return rows, row_labels
+        return rows[:, columns], row_labels, n_features
     blocks, block_labels = align_rows(("X", rows), ("labels", row_labels))
-    return blocks, block_labels
+    return blocks[:, columns], block_labels, n_features
+
+
+def _two_columns(features: tuple[int, int], n_features: int) -> slice:
+    """The slice that takes two columns in their order: a view, not a copy."""
+    if not isinstance(features, tuple | list) or len(features) != 2:
+        raise ValueError(f"features must be two columns of X, got {features!r}")
+    i, j = (check_integer("features", each, minimum=0) for each in features)
+    if i == j or max(i, j) >= n_features:
+        raise ValueError(f"features must be two columns of X, from 0 to {n_features - 1}, got {tuple(features)}")
+    step = j - i
+    stop = j + (1 if step > 0 else -1)
+    return slice(i, None if stop < 0 else stop, step)
 
 
 def _over_blocks(
@@ -541,7 +586,13 @@ def _eigenvalues_of(estimator_or_values: Any) -> NDArray[np.float64]:
     found = estimator_or_values
     if hasattr(found, "get_params") or hasattr(found, "eigenvalues_"):
         if not hasattr(found, "eigenvalues_"):
-            raise TypeError(f"{type(found).__name__} has no eigenvalues_: is it fitted, and a spectral method?")
+            kind = type(found).__name__
+            raise TypeError(
+                f"{kind} has no eigenvalues_ until it is fitted: call fit first"
+                if _is_spectral(found)
+                else f"{kind} has no eigenvalues_, it is no spectral method: plot_cluster_sizes(model.labels_) and "
+                "plot_profiles(X, model.labels_) draw its clusters"
+            )
         found = found.eigenvalues_
     try:
         values = np.atleast_1d(np.asarray(found, np.float64))
