@@ -34,32 +34,33 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_cluster_sizes", "plot_contingency", "plot_eigenvalues", "plot_labels", "plot_n_clusters"]
 
-#: Colours that are told apart on white: nine usual ones, then the farthest from all before in OKLab.
+#: Colours that are told apart on white, by the colour-blind too: the eight of Okabe and Ito (2008), then the farthest from
+#: all before in OKLab, as seen by all and with deuteranopia and protanopia (Machado et al., 2009), whichever is nearest.
 PALETTE = [
-    "#1f77b4",
-    "#ff7f0e",
-    "#2ca02c",
-    "#d62728",
-    "#9467bd",
-    "#8c564b",
-    "#e377c2",
-    "#17becf",
-    "#bcbd22",
-    "#004e21",
-    "#430b9b",
-    "#6f0059",
-    "#43e99b",
-    "#a6b1ff",
-    "#59856f",
-    "#434364",
-    "#7a0000",
-    "#bc2c7a",
-    "#647aff",
-    "#9b7a00",
-    "#d37a7a",
-    "#90bc90",
-    "#00a6ff",
-    "#debcb1",
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#d55e00",
+    "#cc79a7",
+    "#56b4e9",
+    "#000000",
+    "#f0e442",
+    "#3d2400",
+    "#000086",
+    "#6d4949",
+    "#0000ff",
+    "#24003d",
+    "#6186ff",
+    "#c2e7b6",
+    "#4924b6",
+    "#b6dbff",
+    "#243149",
+    "#613d79",
+    "#6d6d79",
+    "#553d00",
+    "#aa4918",
+    "#ffb66d",
+    "#006de7",
 ]
 #: Colour of rows that belong to no cluster, label -1.
 UNLABELED = "#b8b8b8"
