@@ -352,7 +352,7 @@ def test_a_cell_has_its_most_frequent_label(kind, tmp_path, monkeypatch):
     colors = charts._colors(np.arange(-1, 3))
     np.testing.assert_allclose(axes.images[0].get_array(), colors[np.array(winners) + 1])
     assert axes.get_title() == "37 x 53 pixels in 3 clusters and -1\nthe most frequent label of 3 x 3"
-    assert axes.get_xlim() == (-0.5, 52.5) and axes.get_ylim() == (36.5, -0.5)
+    assert (axes.get_xlim(), axes.get_ylim()) == ((-0.5, 52.5), (36.5, -0.5))
     assert legend_texts(axes) == ["-1", "0", "1", "2"]
     assert len(np.unique(drawn(axes).reshape(-1, 4), axis=0)) > 4
 
@@ -376,7 +376,7 @@ def test_a_map_has_the_coordinates_of_its_raster():
     labels = xarray.DataArray(np.arange(20).reshape(4, 5) % 3, dims=("north", "east"), coords=coords)
     axes = plot_label_map(labels)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("east", "north")
-    assert axes.get_xlim() == (85.0, 235.0) and axes.get_ylim() == (795.0, 915.0)
+    assert (axes.get_xlim(), axes.get_ylim()) == ((85.0, 235.0), (795.0, 915.0))
     turned = plot_label_map(labels[::-1])  # south first: north is up all the same
     assert turned.get_ylim() == (795.0, 915.0)
     assert turned.images[0].get_extent()[2:] == [915.0, 795.0]
@@ -393,7 +393,7 @@ def test_profiles_are_means_and_spreads(kind, monkeypatch):
         (da.from_array(rows, chunks=(77, 2)), da.from_array(LABELS, chunks=50)) if kind == "dask" else (rows, LABELS)
     )
     axes = plot_profiles(*given, names=["a", "b", "c"])
-    groups = [rows[LABELS == k] for k in (0, 1)]
+    groups = [rows[:300], rows[300:]]
     unit = np.nanstd(rows, axis=0)
     means = np.array([np.nanmean(group, axis=0) for group in groups])
     np.testing.assert_allclose(axes.images[0].get_array(), ((means - np.nanmean(rows, axis=0)) / unit).T, rtol=1e-6)
@@ -427,7 +427,7 @@ def test_a_picture_of_a_wrong_estimator_names_the_right_one():
     with pytest.raises(TypeError, match="USPEC has no eigenvalues_ until it is fitted"):
         plot_eigenvalues(uspec)
     for draw in (plot_cluster_sizes, plot_label_map, lambda model: plot_labels(X, model)):
-        with pytest.raises(TypeError, match="got a USPEC: give plot_.* labels_ .* plot_eigenvalues draws the model"):
+        with pytest.raises(TypeError, match=r"got a USPEC: give plot_.* labels_ .* plot_eigenvalues draws the model"):
             draw(uspec)
     with pytest.raises(TypeError, match="got a KMeans: give the agreement_ of a consensus"):
         plot_agreement_map(kmeans)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_cluster_sizes", "plot_contingency", "plot_eigenvalues", "plot_labels", "plot_n_clusters"]
 
-#: Colours that are told apart on white, by the colour-blind too: the eight of Okabe and Ito (2008), then the farthest from
-#: all before in OKLab, as seen by all and with deuteranopia and protanopia (Machado et al., 2009), whichever is nearest.
+#: Colours that are told apart on white, by the colour-blind too: Okabe and Ito's eight (2008), then the farthest from
+#: all before in OKLab, as seen by all and with deuteranopia and protanopia (Machado et al., 2009), at their nearest.
 PALETTE = [
     "#0072b2",
     "#e69f00",
@@ -43,7 +43,7 @@ PALETTE = [
     "#d55e00",
     "#cc79a7",
     "#56b4e9",
-    "#000000",
+    "#1a1a1a",
     "#f0e442",
     "#3d2400",
     "#000086",
@@ -537,9 +537,20 @@ def _over_blocks(
 
 def _range_chunk(block: Array, labels: Array) -> NDArray[np.float64]:
     """Lowest and highest of the first two features (2, 2) over rows without NaN or infinity."""
-    points = np.asarray(block[:, :2], np.float64)
-    points = points[np.isfinite(points).all(axis=1)]
-    return np.array([points.min(axis=0, initial=np.inf), points.max(axis=0, initial=-np.inf)])
+    columns, _ = _finite_columns(block)
+    return np.array([[c.min(initial=np.inf) for c in columns], [c.max(initial=-np.inf) for c in columns]])
+
+
+def _finite_columns(block: Array) -> tuple[list[NDArray[np.float64]], NDArray[np.bool_] | slice]:
+    """The first two features of the rows without NaN or infinity, and which rows those are.
+
+    Column by column: NumPy takes ten times as long along an axis of two.
+    """
+    columns = [np.ascontiguousarray(block[:, j], np.float64) for j in range(2)]
+    finite = np.isfinite(columns[0]) & np.isfinite(columns[1])
+    if finite.all():
+        return columns, slice(None)
+    return [column[finite] for column in columns], finite
 
 
 def _range_combine(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -555,11 +566,12 @@ def _cells_chunk(
     cells: NDArray[np.int64],
 ) -> PairCounts:
     """Rows in every cell with every label: the contingency table of cells and labels."""
-    points = np.asarray(block[:, :2], np.float64)
-    finite = np.isfinite(points).all(axis=1)
-    places = ((points[finite] - low) / (high - low) * cells).astype(np.int64)
-    places = np.clip(places, 0, cells - 1)
-    return contingency_chunk(places[:, 1] * cells[0] + places[:, 0], check_labels("labels", labels[finite]))
+    columns, finite = _finite_columns(block)
+    x, y = (
+        np.clip(((columns[j] - low[j]) / (high[j] - low[j]) * cells[j]).astype(np.int64), 0, cells[j] - 1)
+        for j in range(2)
+    )
+    return contingency_chunk(y * cells[0] + x, check_labels("labels", labels[finite]))
 
 
 def _spectrum_of(given: Any, k_max: int) -> Any:

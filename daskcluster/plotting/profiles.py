@@ -88,7 +88,7 @@ def plot_profiles(
     axes.add_collection(LineCollection(list(ends), colors="white", linewidths=4.0, capstyle="butt"))
     axes.add_collection(LineCollection(list(ends), colors="#222222", linewidths=2.0, capstyle="butt"))
     if n_labels <= MOST_WRITTEN[0] and n_features <= MOST_WRITTEN[1]:
-        for i, j in zip(down, right, strict=True):
+        for i, j in zip(down.tolist(), right.tolist(), strict=True):
             dark = "white" if abs(shown[i, j]) > 1.3 else "#222222"
             text = f"{found.means[j, i]:.3g}"
             axes.text(j, i - 0.08, text, ha="center", va="center", fontsize="small", color=dark)
