@@ -12,7 +12,17 @@ import pytest
 import zarr
 
 from daskcluster import plotting
-from daskcluster.plotting import plot_cluster_sizes, plot_contingency, plot_eigenvalues, plot_labels
+from daskcluster.plotting import (
+    charts,
+    maps,
+    plot_agreement_map,
+    plot_cluster_sizes,
+    plot_contingency,
+    plot_eigenvalues,
+    plot_label_map,
+    plot_labels,
+    plot_profiles,
+)
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -187,20 +197,20 @@ def test_rejects_rows_that_are_all_missing():
 
 
 def test_a_label_keeps_its_colour_when_others_are_absent():
-    every = plotting._colors(np.arange(24))
-    np.testing.assert_array_equal(plotting._colors(np.array([3, 20])), every[[3, 20]])
+    every = charts._colors(np.arange(24))
+    np.testing.assert_array_equal(charts._colors(np.array([3, 20])), every[[3, 20]])
     assert len(np.unique(every, axis=0)) == 24
 
 
 def test_colours_beyond_the_palette_are_new():
-    colors = plotting._colors(np.arange(72))
+    colors = charts._colors(np.arange(72))
     assert len(np.unique(colors, axis=0)) == 72
     assert ((colors >= 0) & (colors <= 1)).all()
 
 
 @pytest.mark.parametrize("names", [np.array([-5, 2**62]), np.array(["a", "b"]), np.array([2**64 - 1, 4], np.uint64)])
 def test_other_labels_are_coloured_by_rank(names):
-    np.testing.assert_array_equal(plotting._colors(names), plotting._colors(np.arange(2)))
+    np.testing.assert_array_equal(charts._colors(names), charts._colors(np.arange(2)))
 
 
 @pytest.mark.parametrize(
@@ -208,7 +218,7 @@ def test_other_labels_are_coloured_by_rank(names):
     [(0, "0"), (999, "999"), (1000, "1k"), (1234, "1.23k"), (999_600, "1M"), (45_678_901, "45.7M"), (10**10, "10G")],
 )
 def test_short_counts(count, text):
-    assert plotting._short(count) == text
+    assert charts._short(count) == text
 
 
 # -- eigenvalues ------------------------------------------------------------------------------------------------------
@@ -312,3 +322,133 @@ def test_without_matplotlib(monkeypatch):
 def test_matplotlib_is_imported_when_a_picture_is_drawn():
     code = "import daskcluster.plotting, sys; raise SystemExit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# -- maps and profiles ------------------------------------------------------------------------------------------------
+
+RASTER = np.random.default_rng(1).integers(-1, 3, (37, 53))
+
+
+def as_kind(array: np.ndarray, kind: str, tmp_path) -> Any:
+    if kind == "zarr":
+        stored = zarr.create_array(str(tmp_path / "A"), shape=array.shape, dtype=array.dtype, chunks=(8, 10))
+        stored[...] = array
+        return stored
+    return da.from_array(array, chunks=(7, 11)) if kind == "dask" else array
+
+
+def cells_of(array: np.ndarray, step: int) -> list[list[np.ndarray]]:
+    """The values in each cell, by slicing."""
+    height, width = array.shape
+    return [[array[i : i + step, j : j + step].ravel() for j in range(0, width, step)] for i in range(0, height, step)]
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dask", "zarr"])
+def test_a_cell_has_its_most_frequent_label(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(maps, "MAP_CELLS", 18)  # 3 x 3 pixels a cell, the last ones smaller
+    monkeypatch.setattr(maps, "BLOCK_ROWS", 500)  # strips that end inside a cell
+    axes = plot_label_map(as_kind(RASTER, kind, tmp_path))
+    winners = [[np.bincount(cell + 1).argmax() - 1 for cell in row] for row in cells_of(RASTER, 3)]
+    colors = charts._colors(np.arange(-1, 3))
+    np.testing.assert_allclose(axes.images[0].get_array(), colors[np.array(winners) + 1])
+    assert axes.get_title() == "37 x 53 pixels in 3 clusters and -1\nthe most frequent label of 3 x 3"
+    assert (axes.get_xlim(), axes.get_ylim()) == ((-0.5, 52.5), (36.5, -0.5))
+    assert legend_texts(axes) == ["-1", "0", "1", "2"]
+    assert len(np.unique(drawn(axes).reshape(-1, 4), axis=0)) > 4
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dask", "zarr"])
+def test_a_cell_has_the_mean_agreement(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(maps, "MAP_CELLS", 18)
+    monkeypatch.setattr(maps, "BLOCK_ROWS", 500)
+    shares = np.random.default_rng(2).random((37, 53))
+    shares[:3, :6] = np.nan
+    shares[5, 7] = np.nan
+    axes = plot_agreement_map(as_kind(shares, kind, tmp_path))
+    expected = [[np.nan if np.isnan(c).all() else np.nanmean(c) for c in row] for row in cells_of(shares, 3)]
+    np.testing.assert_allclose(np.ma.filled(axes.images[0].get_array(), np.nan), expected)
+    assert axes.images[0].get_clim() == (0.0, 1.0)
+
+
+def test_a_map_has_the_coordinates_of_its_raster():
+    xarray = pytest.importorskip("xarray")
+    coords = {"north": 900.0 - 30 * np.arange(4), "east": 100.0 + 30 * np.arange(5)}
+    labels = xarray.DataArray(np.arange(20).reshape(4, 5) % 3, dims=("north", "east"), coords=coords)
+    axes = plot_label_map(labels)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("east", "north")
+    assert (axes.get_xlim(), axes.get_ylim()) == ((85.0, 235.0), (795.0, 915.0))
+    turned = plot_label_map(labels[::-1])  # south first: north is up all the same
+    assert turned.get_ylim() == (795.0, 915.0)
+    assert turned.images[0].get_extent()[2:] == [915.0, 795.0]
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dask"])
+def test_profiles_are_means_and_spreads(kind, monkeypatch):
+    from daskcluster.plotting import profiles
+
+    monkeypatch.setattr(profiles, "BLOCK_ROWS", 60)
+    rows = np.concatenate([X, X[:, :1] * 3 + 1e6], axis=1).astype(np.float64)
+    rows[3, 1] = np.nan
+    given = (
+        (da.from_array(rows, chunks=(77, 2)), da.from_array(LABELS, chunks=50)) if kind == "dask" else (rows, LABELS)
+    )
+    axes = plot_profiles(*given, names=["a", "b", "c"])
+    groups = [rows[:300], rows[300:]]
+    unit = np.nanstd(rows, axis=0)
+    means = np.array([np.nanmean(group, axis=0) for group in groups])
+    np.testing.assert_allclose(axes.images[0].get_array(), ((means - np.nanmean(rows, axis=0)) / unit).T, rtol=1e-6)
+    bars = np.array([np.ptp(segment[:, 0]) for segment in axes.collections[0].get_segments()]).reshape(3, 2)
+    spreads = np.array([np.nanstd(group, axis=0) for group in groups]) / unit
+    np.testing.assert_allclose(bars, 0.9 * spreads.T, rtol=1e-6)
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b", "c"]
+
+
+def test_any_two_features():
+    rows = np.concatenate([X, X[:, ::-1] * 2], axis=1)
+    for features in ((0, 2), (3, 1), (1, 0)):
+        for most in (1000, 10):
+            axes = plot_labels(da.from_array(rows, chunks=(99, 4)), LABELS, features=features, max_scatter_rows=most)
+            assert (axes.get_xlabel(), axes.get_ylabel()) == tuple(f"feature {i} of 4" for i in features)
+            assert axes.dataLim is not None
+        points = offsets(plot_labels(rows, LABELS, features=features))
+        wanted = rows[:, list(features)]
+        np.testing.assert_array_equal(points[np.lexsort(points.T)], wanted[np.lexsort(wanted.T)])
+    for features in ((0, 0), (0, 4), 3):
+        with pytest.raises(ValueError, match="features must be two columns of X"):
+            plot_labels(rows, LABELS, features=features)
+
+
+def test_a_picture_of_a_wrong_estimator_names_the_right_one():
+    import daskcluster as dc
+
+    kmeans, uspec = dc.KMeans(2), dc.USPEC(2)
+    with pytest.raises(TypeError, match=r"KMeans has no eigenvalues_, .*plot_profiles\(X, model.labels_\)"):
+        plot_eigenvalues(kmeans)
+    with pytest.raises(TypeError, match="USPEC has no eigenvalues_ until it is fitted"):
+        plot_eigenvalues(uspec)
+    for draw in (plot_cluster_sizes, plot_label_map, lambda model: plot_labels(X, model)):
+        with pytest.raises(TypeError, match=r"got a USPEC: give plot_.* labels_ .* plot_eigenvalues draws the model"):
+            draw(uspec)
+    with pytest.raises(TypeError, match="got a KMeans: give the agreement_ of a consensus"):
+        plot_agreement_map(kmeans)
+
+
+def test_maps_and_profiles_reject():
+    with pytest.raises(ValueError, match="labels must have 2 dimensions"):
+        plot_label_map(LABELS)
+    with pytest.raises(ValueError, match="labels is empty"):
+        plot_label_map(np.zeros((0, 3), int))
+    with pytest.raises(ValueError, match="shares from 0 to 1, got 7"):
+        plot_agreement_map(np.full((3, 3), 7.0))
+    with pytest.raises(ValueError, match="names must have one name for each of 2"):
+        plot_profiles(X, LABELS, names=["a"])
+
+
+def test_the_first_colours_differ_in_deuteranopia_and_protanopia():
+    deutan = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]
+    protan = [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    linear = charts._colors(np.arange(8)) ** 2.2
+    for seen in (deutan, protan):
+        colors = np.clip(linear @ np.transpose(seen), 0, 1) ** (1 / 2.2)
+        apart = np.linalg.norm(colors[:, None] - colors, axis=2)[np.triu_indices(8, 1)]
+        assert apart.min() > 0.1
