@@ -337,7 +337,7 @@ def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--storage",
             type=PATH,
             metavar="DIR",
-            help="Keep the product of each stage here: a killed run continues where it stopped.",
+            help="Keep the product of each stage here, a path or URL: a killed run continues where it stopped.",
         ),
         seed_option,
     )

@@ -103,7 +103,7 @@ class ConsensusOutputs:
 @click.option("--labels", type=PATH, metavar="OUT.zarr", required=True, help="Store the labels here.")
 @click.option("--agreement", type=PATH, metavar="OUT.zarr", help="Store each row's agreement, 0 to 1, here.")
 @click.option("--model", type=PATH, metavar="M.zarr", help="Store the model here.")
-@click.option("--storage", type=PATH, metavar="DIR", help="Keep the product of each stage here.")
+@click.option("--storage", type=PATH, metavar="DIR", help="Keep the product of each stage here, a path or URL.")
 @seed_option
 @shards_option
 @job_options(writes=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,7 +27,9 @@ Lines = list[tuple[str, str]]
 @json_option
 def info(path: str, as_json: bool) -> None:
     """Describe what stands under PATH: a Zarr array, a model, a group, or the --storage of a run."""
-    is_storage = os.path.isfile(os.path.join(path, "daskcluster.json"))
+    from ..files.places import KEY_FILE, place_at
+
+    is_storage = (place_at(path) / KEY_FILE).is_file()
     result, lines = _describe_storage(path) if is_storage else _describe_node(path)
     show({"path": path, **result}, as_json, f"{result['kind']} {path}", [("kind", result["kind"]), *lines])
 
@@ -111,9 +111,10 @@ def _parameter_lines(parameters: Mapping[str, Any]) -> Lines:
 
 def _describe_storage(path: str) -> tuple[dict[str, Any], Lines]:
     """Describe a named store: what made it, how far its stages are, and which products it has."""
+    from ..files import place_at
     from ..runtime.standing import describe_run
 
-    about = describe_run(Path(path))
+    about = describe_run(place_at(path))
     lines = [("method", str(about.get("method"))), *_parameter_lines(about.get("parameters", {}))]
     lines += [_stage_line(stage) for stage in about["stages"]]
     lines.append(("the next run", about["next"]))
@@ -123,7 +124,7 @@ def _describe_storage(path: str) -> tuple[dict[str, Any], Lines]:
             continue
         lines.append((product, "complete"))
         lines += [(f"  {name}", _array_text(array)) for name, array in arrays.items()]
-    running, running_lines = describe_running(Path(path))
+    running, running_lines = describe_running(place_at(path))
     return {"kind": "storage", **about, "running": running}, lines + running_lines
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..files import Place
 
 __all__ = ["describe_running"]
 
 
-def describe_running(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, str]]]:
+def describe_running(folder: Place) -> tuple[dict[str, Any] | None, list[tuple[str, str]]]:
     """Describe the fit that holds a named store; None and nothing where there is none."""
     from ..files.locks import holder_text
     from ..runtime.status import read_status

@@ -131,7 +131,7 @@ class CSPML(LayerClusterer):
     missing : {"raise", "label"}
         Rows with NaN or infinity: an error that names the first one, or the label -1; constraints on them do not count.
     random_state : int, numpy RandomState or Generator, or None
-    storage : path, optional
+    storage : path or URL, optional
         Named store; see `USPEC`.
     verbose : bool
         Show the progress of the stages on stderr.
@@ -239,7 +239,7 @@ class FastCSPML(LayerClusterer):
     missing : {"raise", "label"}
         Rows with NaN or infinity: an error that names the first one, or the label -1; constraints on them do not count.
     random_state : int, numpy RandomState or Generator, or None
-    storage : path, optional
+    storage : path or URL, optional
         Named store for the products of the stages; see `USPEC`.
     verbose : bool
         Show the progress of the stages on stderr.

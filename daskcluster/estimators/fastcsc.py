@@ -55,7 +55,7 @@ class FastCSC(SpectralClusterer):
     missing : {"raise", "label"}
         Rows with NaN or infinity: an error that names the first one, or the label -1; constraints on them do not count.
     random_state : int, numpy RandomState or Generator, or None
-    storage : path, optional
+    storage : path or URL, optional
         Named store for the products of the stages; see `USPEC`. Other constraints count as other data.
     verbose : bool
         Show the progress of the stages on stderr.

@@ -60,7 +60,7 @@ class KMeans(RowClusterer):
     missing : {"raise", "label"}
         Rows with NaN or infinity: an error that names the first one, or the label -1.
     random_state : int, numpy RandomState or Generator, or None
-    storage : path, optional
+    storage : path or URL, optional
         Named store: a killed run continues there. See `USPEC`.
     verbose : bool
         Show the progress of the stages on stderr.

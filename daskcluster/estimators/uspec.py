@@ -51,7 +51,7 @@ class USPEC(SpectralClusterer):
         Rows with NaN or infinity: an error that names the first one, or the label -1, and the others are clustered as
         if such rows were absent.
     random_state : int, numpy RandomState or Generator, or None
-    storage : path, optional
+    storage : path or URL, optional
         Named store for the products of the stages: a run that was killed continues there, and a finished one is not
         computed again. A store made with other data or parameters is refused, and so is one to which another fit is
         writing, or that is, holds or lies inside an input; a damaged product is made again. None holds products in

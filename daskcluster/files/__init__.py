@@ -10,7 +10,7 @@ atomic.py    outputs that appear under their names only when they are complete: 
 record_last.py   in object stores, with the records written last
 places.py    what stands under a path; outputs that would harm inputs, stores or each other
 digests.py   digests of what is stored, to find damage
-records.py   records that are added to a file one after the other
+records.py   records that are added one after the other: to a file, or to objects (logs.py)
 locks.py     one writer of a folder at a time; object_locks.py: of a place in an object store
 disk.py      full disks
 removal.py   folders are removed although tasks are writing into them
@@ -18,12 +18,15 @@ removal.py   folders are removed although tasks are writing into them
 
 from __future__ import annotations
 
-from .arrays import choose_chunk_rows, create_array, create_group, open_rows
+from .arrays import choose_chunk_rows, create_array, create_group, open_rows, zarr_place
 from .atomic import atomic_path, check_output, growing_path, local_path
-from .places import check_apart, check_outside, kind_of, place_at, place_of
+from .objects import ObjectPath, Place
+from .places import check_apart, check_outside, is_complete, kind_of, place_at, place_of
 from .removal import remove, remove_at_exit
 
 __all__ = [
+    "ObjectPath",
+    "Place",
     "atomic_path",
     "check_apart",
     "check_output",
@@ -32,6 +35,7 @@ __all__ = [
     "create_array",
     "create_group",
     "growing_path",
+    "is_complete",
     "kind_of",
     "local_path",
     "open_rows",
@@ -39,4 +43,5 @@ __all__ = [
     "place_of",
     "remove",
     "remove_at_exit",
+    "zarr_place",
 ]

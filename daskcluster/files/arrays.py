@@ -21,7 +21,7 @@ from .objects import ObjectPath, Place
 from .places import place_at
 from .record_last import Unfinished
 
-__all__ = ["CHUNK_BYTES", "choose_chunk_rows", "create_array", "create_group", "open_rows"]
+__all__ = ["CHUNK_BYTES", "choose_chunk_rows", "create_array", "create_group", "open_rows", "zarr_place"]
 
 #: Bounds of a chunk that this package chooses itself. Rows are a power of two, so a chunk is at least half of
 #: one bound. The bound on rows keeps enough chunks for all cores where rows are short.
@@ -164,7 +164,7 @@ def create_array(
     if zarr_format == 2:
         compressor = numcodecs.Blosc(cname="zstd", clevel=1, shuffle=numcodecs.Blosc.SHUFFLE)
     return zarr.create_array(
-        _zarr_place(place),
+        zarr_place(place),
         shape=lengths,
         dtype=dtype,
         chunks=chunk_lengths,
@@ -180,12 +180,13 @@ def create_array(
     )
 
 
-def create_group(path: PathInput | Unfinished) -> zarr.Group:
-    """Create an empty Zarr group of format 3, as `create_array` does an array."""
-    return zarr.create_group(_zarr_place(path if isinstance(path, Unfinished) else place_at(path)))
+def create_group(path: PathInput | Unfinished, attributes: Mapping[str, Any] | None = None) -> zarr.Group:
+    """Create an empty Zarr group of format 3, as `create_array` does an array; its document is written once."""
+    place = path if isinstance(path, Unfinished) else place_at(path)
+    return zarr.create_group(zarr_place(place), attributes=_as_json(attributes or {}))
 
 
-def _zarr_place(place: Place) -> Any:
+def zarr_place(place: Place) -> Any:
     """A place as zarr takes it."""
     if isinstance(place, Unfinished):
         return place.store_path()

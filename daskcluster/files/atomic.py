@@ -202,16 +202,26 @@ def _renamed(
 
 
 @contextlib.contextmanager
-def growing_path(path: PathInput, growing: Path, needed_bytes: int) -> Iterator[None]:
-    """Write a folder that appears under its name only when it is complete, and stays under another one until then.
+def growing_path(path: PathInput, growing: Place, needed_bytes: int) -> Iterator[Place]:
+    """Write a group that appears under its name only when it is complete.
 
-    As `atomic_path`, for what one writer at a time continues after a failure: `growing`, beside `path`, is not removed.
+    As `atomic_path`, for what one writer at a time continues after a failure: what has grown is not removed.
+
+    Yields
+    ------
+    Path or ObjectPath
+        Where it grows: `growing`, beside `path`; in an object store `path` itself, whose group is none as long as its
+        document is not there. Write that last.
     """
-    final = local_path(path)
+    final = place_at(path)
+    if isinstance(final, ObjectPath):
+        yield final
+        return
+    assert isinstance(growing, Path)
     _recover(final)
     check_output(path)
     try:
-        yield
+        yield growing
         check_output(path)
         _publish(growing, final)
     except BaseException as error:

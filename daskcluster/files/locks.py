@@ -17,8 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StorageBusyError
+from .objects import ObjectPath, Place
 
-__all__ = ["LOCK_FILE", "FolderLock", "busy", "check_free", "holder", "holder_text", "lives", "own_identity"]
+__all__ = [
+    "LOCK_FILE",
+    "FolderLock",
+    "busy",
+    "check_free",
+    "holder",
+    "holder_text",
+    "lives",
+    "own_identity",
+    "silent_seconds",
+]
 
 #: Name of the file that says who writes to a folder.
 LOCK_FILE = ".daskcluster.lock"
@@ -72,20 +83,20 @@ class FolderLock:
         self._finalizer()
 
 
-def check_free(folder: Path, what: str) -> None:
+def check_free(folder: Place, what: str) -> None:
     """Raise StorageBusyError if somebody holds a folder; nothing is written."""
     found = holder(folder)
     if found is not None:
         raise busy(str(folder), found, what)
 
 
-def holder(folder: Path) -> dict[str, Any] | None:
+def holder(folder: Place) -> dict[str, Any] | None:
     """What the lock of a folder says of who holds it; None where nobody does."""
     file = folder / LOCK_FILE
-    if not file.exists():
+    if not file.is_file():
         return None
     found = _read(file)
-    return found if found is not None and lives(found, lambda: _silent_seconds(file)) else None
+    return found if found is not None and lives(found, lambda: silent_seconds(file)) else None
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
@@ -106,7 +117,7 @@ def _create(file: Path, content: str) -> bool | None:
     return True
 
 
-def _read(file: Path) -> dict[str, Any] | None:
+def _read(file: Place) -> dict[str, Any] | None:
     """What a lock says; {} when it says nothing that can be read, None when it is gone."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
@@ -122,7 +133,7 @@ def _take_over(file: Path, what: str) -> None:
     found = _read(file)
     if found is None:
         return
-    if lives(found, lambda: _silent_seconds(file)):
+    if lives(found, lambda: silent_seconds(file)):
         raise busy(str(file.parent), found, what)
     aside = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
     try:
@@ -213,8 +224,10 @@ def _runs(pid: int) -> bool:
     return _status(pid)[:1] not in (["Z"], ["X"])  # dead, and not yet noticed by its parent
 
 
-def _silent_seconds(file: Path) -> float:
-    """Seconds since the last sign of life, by the clock of the file system: those of two machines may differ."""
+def silent_seconds(file: Place) -> float:
+    """Seconds since the last sign of life, by the clock of the store: those of two machines may differ."""
+    if isinstance(file, ObjectPath):
+        return _unwritten_seconds(file)
     probe = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
     try:
         last = file.stat().st_mtime
@@ -229,6 +242,22 @@ def _silent_seconds(file: Path) -> float:
         with contextlib.suppress(OSError):
             probe.unlink(missing_ok=True)
     return now - last
+
+
+def _unwritten_seconds(file: ObjectPath) -> float:
+    """Seconds since an object was written, by the store's clock."""
+    probe = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
+    try:
+        last = file.modified()
+        probe.write_bytes(b"")
+        return probe.modified() - last
+    except FileNotFoundError:
+        return float("inf")
+    except (OSError, StopIteration):  # a store that does not tell: be patient
+        return 0.0
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink(missing_ok=True)
 
 
 def holder_text(found: Mapping[str, Any]) -> str:

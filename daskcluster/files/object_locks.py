@@ -11,10 +11,15 @@ import weakref
 from datetime import UTC, datetime
 from typing import Any
 
-from .locks import GONE_SECONDS, HEARTBEAT_SECONDS, LOCK_FILE, busy, lives, own_identity
-from .objects import ObjectPath
+from .locks import GONE_SECONDS, HEARTBEAT_SECONDS, LOCK_FILE, FolderLock, busy, lives, own_identity, silent_seconds
+from .objects import ObjectPath, Place
 
-__all__ = ["ObjectLock"]
+__all__ = ["ObjectLock", "hold"]
+
+
+def hold(place: Place, what: str) -> FolderLock | ObjectLock:
+    """Hold a place for this process, until `release`; see the two classes."""
+    return ObjectLock(place, what) if isinstance(place, ObjectPath) else FolderLock(place, what)
 
 
 class ObjectLock:
@@ -73,11 +78,11 @@ def _read(file: ObjectPath) -> dict[str, Any] | None:
 
 def _clear(file: ObjectPath, found: dict[str, Any], what: str) -> None:
     """Remove a lock whose holder is gone; raise StorageBusyError when it is not, or somebody else removes it."""
-    if lives(found, lambda: _silent_seconds(file)):
+    if lives(found, lambda: silent_seconds(file)):
         raise busy(str(file.parent), found, what)
     claim = file.with_name(f"{file.name}.{found.get('token', 'unread')}")
     if not claim.create(b"{}"):
-        if _silent_seconds(claim) < GONE_SECONDS:
+        if silent_seconds(claim) < GONE_SECONDS:
             raise busy(str(file.parent), {}, what)
         claim.unlink(missing_ok=True)  # of a process that died in between; the next round claims
         return
@@ -86,22 +91,6 @@ def _clear(file: ObjectPath, found: dict[str, Any], what: str) -> None:
             file.unlink(missing_ok=True)
     finally:
         claim.unlink(missing_ok=True)
-
-
-def _silent_seconds(file: ObjectPath) -> float:
-    """Seconds since an object was written, by the store's clock."""
-    probe = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
-    try:
-        last = file.modified()
-        probe.write_bytes(b"")
-        return probe.modified() - last
-    except FileNotFoundError:
-        return float("inf")
-    except (OSError, StopIteration):  # a store that does not tell: be patient
-        return 0.0
-    finally:
-        with contextlib.suppress(OSError):
-            probe.unlink(missing_ok=True)
 
 
 def _release(file: ObjectPath, token: str, ended: threading.Event, holder: int) -> None:

@@ -5,8 +5,12 @@ A `Place` is one or the other, and who reads, lists, writes or removes small fil
 
 from __future__ import annotations
 
+import asyncio
+import os
+import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
@@ -15,7 +19,7 @@ from zarr.storage import FsspecStore
 
 from .urls import open_store, reaching
 
-__all__ = ["ObjectPath", "Place"]
+__all__ = ["ObjectPath", "Place", "replace_text"]
 
 
 class ObjectPath:
@@ -113,6 +117,14 @@ class ObjectPath:
         names = sorted({entry.rstrip("/").rpartition("/")[2] for entry in listed if self._lies_in(entry)})
         yield from (self / name for name in names)
 
+    def glob(self, pattern: str) -> Iterator[ObjectPath]:
+        """What lies directly in it and has such a name."""
+        return (child for child in self.iterdir() if fnmatchcase(child.name, pattern))
+
+    def mkdir(self, **options: bool) -> None:
+        """Nothing is made: there are no folders; raises FileNotFoundError where the bucket is missing."""
+        self.check_bucket()
+
     def names_inside(self) -> list[str]:
         """Names, behind its own, of all objects in it."""
         listed = self._found(lambda: self._fs._find(self.key), [])
@@ -148,10 +160,26 @@ class ObjectPath:
 
     # -- contents -----------------------------------------------------------------------------------------------------
 
-    def read_bytes(self) -> bytes:
-        """Read the object; raises FileNotFoundError."""
+    def read_bytes(self, start: int | None = None, stop: int | None = None) -> bytes:
+        """Read the object, or some bytes of it; raises FileNotFoundError."""
         with reaching(self.url):
-            return bytes(sync(self._fs._cat_file(self.key)))
+            return bytes(sync(self._fs._cat_file(self.key, start=start, end=stop)))
+
+    @staticmethod
+    def read_each(objects: list[ObjectPath]) -> list[bytes | None]:
+        """Read several objects of one store, all together; None for one that is not there."""
+
+        async def read(each: ObjectPath) -> bytes | None:
+            try:
+                return bytes(await each._fs._cat_file(each.key))
+            except FileNotFoundError:
+                return None
+
+        async def read_all() -> list[bytes | None]:
+            return list(await asyncio.gather(*map(read, objects)))
+
+        with reaching(objects[0].url):
+            return sync(read_all())
 
     def read_text(self, encoding: str = "utf-8") -> str:
         """Read the object as text."""
@@ -217,3 +245,16 @@ class ObjectPath:
 
 #: A file or folder of this machine's file systems, or what is stored under a URL.
 Place: TypeAlias = Path | ObjectPath
+
+
+def replace_text(file: Place, text: str) -> None:
+    """Write a file in one step: who reads meanwhile sees the old one or the new one."""
+    if isinstance(file, ObjectPath):
+        file.write_bytes(text.encode())
+        return
+    temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, file)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from .objects import ObjectPath, Place
 from .record_last import is_unfinished
 from .urls import is_url, protocol_of, url_of
 
-__all__ = ["KEY_FILE", "check_apart", "check_outside", "expand", "kind_of", "place_at", "place_of"]
+__all__ = ["KEY_FILE", "check_apart", "check_outside", "expand", "is_complete", "kind_of", "place_at", "place_of"]
 
 #: Name of the file that makes a folder a named store.
 KEY_FILE = "daskcluster.json"
@@ -112,6 +112,11 @@ def kind_of(path: Place) -> str | None:
     if not path.is_dir():
         return "file"
     return _kind_by_records(path) or ("folder" if any(path.iterdir()) else "empty")
+
+
+def is_complete(path: Place) -> bool:
+    """Whether an output stands under a path: in an object store its document, asked for by its name."""
+    return (path / "zarr.json").is_file() if isinstance(path, ObjectPath) else path.exists()
 
 
 def _kind_by_records(path: Place) -> str | None:

@@ -1,4 +1,4 @@
-"""Records that are added to a file one after the other, each with a checksum: what a killed program left is read.
+"""Records that are added one after the other, each with a checksum: what a killed program left is read.
 
 A record is a key and a value of plain things: numbers, text, bytes, None, lists, tuples, dicts and NumPy arrays. It is
 written as JSON and the bytes of its arrays, so reading one never runs code. The last record may be torn; it, and what
@@ -8,16 +8,15 @@ comes behind a damaged one, counts as never written.
 from __future__ import annotations
 
 import json
-import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from .removal import remove
+from .logs import log_at
+from .objects import Place
 
 __all__ = ["Records", "decode", "encode"]
 
@@ -32,22 +31,22 @@ class Records:
 
     Parameters
     ----------
-    path : Path
+    path : Path or ObjectPath
         Is made with the first record, and its folder. What is there is read.
 
     Notes
     -----
-    One process writes at a time. `_load`, `_append` and `_replace` are all that touches the file: a store without
-    appending keeps each batch as an object of its own, numbered, and writes it in one step.
+    One process writes at a time. The bytes are in a log, see `logs.py`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Place) -> None:
         self.path = path
-        #: Key -> offset of the record and its lengths; the last one of a key counts.
+        self._log = log_at(path)
+        #: Key -> place of the record and its lengths; the last one of a key counts.
         self._index: dict[str, tuple[int, int, int]] = {}
-        self._end = 0
+        self._size = 0
         self._dead = 0
-        self._load()
+        self._log.load(self._accept)
 
     def __contains__(self, key: str) -> bool:
         return key in self._index
@@ -60,24 +59,23 @@ class Records:
 
     def get(self, key: str) -> Any:
         """The value of a key; KeyError where there is none."""
-        offset, text_bytes, array_bytes = self._index[key]
-        with open(self.path, "rb") as file:
-            file.seek(offset + _HEAD)
-            return _decoded(file.read(text_bytes), file.read(array_bytes))[1]
+        place, text_bytes, array_bytes = self._index[key]
+        content = self._log.read(place + _HEAD, text_bytes + array_bytes)
+        return _decoded(content[:text_bytes], content[text_bytes:])[1]
 
     def put(self, values: Mapping[str, Any], forget: tuple[str, ...] = ()) -> None:
         """Add records, in one write; `forget` names others that are superseded, and may be found once more."""
-        content, added = bytearray(), {}
-        for key, value in values.items():
-            record, lengths = _encoded(key, value)
-            added[key] = (self._end + len(content), *lengths)
-            content += record
-        self._append(bytes(content))  # first: what a full disk refuses is not known either
+        encoded = [(key, *_encoded(key, value)) for key, value in values.items()]
+        content = b"".join(record for _, record, _ in encoded)
+        place = self._log.add(content) if content else 0
         for key in (*forget, *values):
             if key in self._index:
                 self._dead += _HEAD + sum(self._index.pop(key)[1:])
-        self._index.update(added)
-        if self._dead > max(_MOST_DEAD_BYTES, self._end // 2):
+        for key, record, lengths in encoded:
+            self._index[key] = (place, *lengths)
+            place += len(record)
+        self._size += len(content)
+        if self._dead > max(_MOST_DEAD_BYTES, self._size // 2):
             self._replace()
 
     def forget(self, keys: list[str]) -> None:
@@ -89,61 +87,39 @@ class Records:
     def clear(self) -> None:
         """Remove the file."""
         self._index.clear()
-        self._end = self._dead = 0
-        if self.path.exists():  # where nothing may be written there is nothing to remove
-            remove(self.path)
+        self._size = self._dead = 0
+        self._log.clear()
 
     # -- bytes ---------------------------------------------------------------------------------------------------------
 
-    def _load(self) -> None:
-        """Find the whole records of the file."""
-        try:
-            file = open(self.path, "rb")  # noqa: SIM115
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        with file:
-            size = os.fstat(file.fileno()).st_size
-            while True:
-                head = file.read(_HEAD)
-                lengths = _lengths(head)
-                if lengths is None or sum(lengths) > size - file.tell():  # torn, or no lengths of ours
-                    return
-                text, arrays = (file.read(length) for length in lengths)
-                if (len(text), len(arrays)) != lengths or _checksum(text, arrays) != head[:8]:
-                    return
-                try:
-                    key = _decoded(text, arrays)[0]
-                except (ValueError, LookupError, TypeError, AttributeError):
-                    return
-                if key in self._index:
-                    self._dead += _HEAD + sum(self._index[key][1:])
-                self._index[key] = (self._end, *lengths)
-                self._end += _HEAD + sum(lengths)
-
-    def _append(self, content: bytes) -> None:
-        """Write behind the last whole record: a torn one is written over."""
-        if not content:
-            return
-        self.path.parent.mkdir(exist_ok=True)
-        with open(self.path, "r+b" if self.path.exists() else "wb") as file:
-            file.truncate(self._end)
-            file.seek(self._end)
-            file.write(content)
-        self._end += len(content)
+    def _accept(self, file: BinaryIO, place: int, size: int) -> int:
+        """Find the whole records in so many bytes, which begin at a place; how many bytes those are."""
+        length = 0
+        while True:
+            head = file.read(_HEAD)
+            lengths = _lengths(head)
+            if lengths is None or length + _HEAD + sum(lengths) > size:  # torn, or no lengths of ours
+                return length
+            text, arrays = (file.read(part) for part in lengths)
+            if (len(text), len(arrays)) != lengths or _checksum(text, arrays) != head[:8]:
+                return length
+            try:
+                key = _decoded(text, arrays)[0]
+            except (ValueError, LookupError, TypeError, AttributeError):
+                return length
+            if key in self._index:
+                self._dead += _HEAD + sum(self._index[key][1:])
+            self._index[key] = (place + length, *lengths)
+            length += _HEAD + sum(lengths)
+            self._size += _HEAD + sum(lengths)
 
     def _replace(self) -> None:
-        """Write the file anew, without what is superseded."""
-        new = self.path.with_name(f"{self.path.name}.new")
-        index, end = {}, 0
-        with open(self.path, "rb") as old, open(new, "wb") as file:
-            for key, (offset, *lengths) in self._index.items():
-                size = _HEAD + sum(lengths)
-                old.seek(offset)
-                file.write(old.read(size))
-                index[key] = (end, *lengths)
-                end += size
-        os.replace(new, self.path)
-        self._index, self._end, self._dead = index, end, 0  # type: ignore[assignment]
+        """Write the records anew, without what is superseded."""
+        old = list(self._index.values())
+        places = self._log.replace(self._log.read(place, _HEAD + sum(lengths)) for place, *lengths in old)
+        found = zip(self._index, places, old, strict=True)
+        self._index = {key: (place, *lengths) for key, place, (_, *lengths) in found}  # type: ignore[misc]
+        self._size, self._dead = sum(_HEAD + sum(lengths) for _, *lengths in old), 0
 
 
 # -- the form of a record ----------------------------------------------------------------------------------------------

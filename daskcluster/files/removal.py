@@ -8,26 +8,35 @@ import shutil
 import uuid
 from pathlib import Path
 
+from .objects import ObjectPath, Place
+
 __all__ = ["remove", "remove_at_exit"]
 
 #: What goes when the program ends, if it is still there then.
 _at_exit: set[Path] = set()
 
 
-def remove(path: Path, under: Path | None = None) -> None:
+def remove(path: Place, under: Path | None = None) -> None:
     """Remove a file or a folder; a folder is moved first, so that nothing appears in it any more under its name.
+
+    In an object store the document of the whole goes first, by its name, and then what is listed.
 
     A removal that does not come to its end is ended when the program ends: one that is interrupted (Ctrl-C is often
     pressed twice), or that finds files open where a network file system keeps these.
 
     Parameters
     ----------
-    path : Path
+    path : Path or ObjectPath
         What does not exist is left alone.
     under : Path, optional
         A name beside it, for the time that the removal takes, by which others would know it for what it is; a hidden
         one by default.
     """
+    if isinstance(path, ObjectPath):
+        (path / "zarr.json").unlink(missing_ok=True)
+        path.remove()
+        path.unlink(missing_ok=True)
+        return
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return

@@ -13,7 +13,17 @@ from typing import Any
 from zarr.abc.store import Store
 from zarr.storage import FsspecStore, ObjectStore
 
-__all__ = ["OPTIONS", "is_url", "open_store", "protocol_of", "reaching", "store_options", "unreachable", "url_of"]
+__all__ = [
+    "OPTIONS",
+    "is_url",
+    "open_store",
+    "protocol_of",
+    "reaching",
+    "store_options",
+    "unreachable",
+    "unreachable_in",
+    "url_of",
+]
 
 #: The setting.
 OPTIONS = "daskcluster.storage-options"
@@ -146,6 +156,17 @@ def unreachable(url: str, error: BaseException) -> Exception | None:
         return None
     if remote or isinstance(error, ConnectionError | TimeoutError) or type(error) is OSError:
         return ConnectionError(f"{url!r} cannot be reached: {type(error).__name__}: {why}")
+    return None
+
+
+def unreachable_in(url: str, error: BaseException) -> Exception | None:
+    """The same of an error, or of what led to it: what libraries say of damage may be a lack of access."""
+    found: BaseException | None = error
+    while found is not None:
+        said = unreachable(url, found)
+        if said is not None:
+            return said
+        found = found.__cause__ or found.__context__
     return None
 
 

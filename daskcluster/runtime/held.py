@@ -13,11 +13,13 @@ import dask.array as da
 import numpy as np
 import zarr
 from numpy.typing import NDArray
-from zarr.storage import LocalStore
+from zarr.storage import FsspecStore, LocalStore
 
 from ..errors import MissingChunksError
+from ..files import ObjectPath, Place, zarr_place
 from ..files.chunks import are_there, describe_store
 from ..files.digests import block_digest
+from ..files.urls import url_of
 from .blocks import as_declared
 from .execution import compute, compute_each, map_to_objects
 from .pieces import array_pieces, read_pieces, task_name
@@ -36,9 +38,9 @@ Summarize = Callable[..., dict[str, Any]]
 class Held:
     """A product as dask reads and writes it: keeps the scratch folder in this process, is a plain array elsewhere.
 
-    Whole chunks of a store made here, which has no codec, are their files' bytes: they are written straight to these
-    and read as maps of these, without the copies and the thread hops of zarr's general way, which took a quarter of a
-    fit's time. Everything else goes through zarr.
+    Whole chunks of a store made here, which has no codec, are the bytes of their files or objects: they are written
+    straight to these, an object in one request, and read as maps of files, without the copies and the thread hops of
+    zarr's general way, which took a quarter of a fit's time. Everything else goes through zarr.
     """
 
     def __init__(self, array: Any, owner: ScratchFolder | None) -> None:
@@ -52,14 +54,36 @@ class Held:
         if self.owner is not None and self.owner.removed:
             raise FileNotFoundError(f"{str(self.owner.path)!r} was removed when its fit failed; fit again")
         rows = index[0] if isinstance(index, tuple) else index
+        file = self._chunk_file(rows)
         if isinstance(self.array, zarr.Array):
             self._seen.prove()
-            self._check_whole(rows)
-        file = self._chunk_file(rows)
+            if not isinstance(file, ObjectPath):  # reading that tells
+                self._check_whole(rows)
         if file is None:
             return np.asarray(self.array[index])
-        block = np.memmap(file, self.dtype, "r", shape=(rows.stop - rows.start, *self.shape[1:]))
+        block = self._read(file, (rows.stop - rows.start, *self.shape[1:]))
         return np.asarray(block[(slice(None), *index[1:])] if isinstance(index, tuple) else block)
+
+    def _read(self, file: Place, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Rows from the beginning of a chunk."""
+        if isinstance(file, Path):
+            return np.memmap(file, self.dtype, "r", shape=shape)
+        try:
+            content = file.read_bytes()
+        except FileNotFoundError:
+            raise self._missing(repr(file.url)) from None
+        if len(content) != self._chunk_bytes:
+            raise self._missing(f"all of {file.url!r}")
+        return np.frombuffer(content, self.dtype, math.prod(shape)).reshape(shape)
+
+    @property
+    def _chunk_bytes(self) -> int:
+        return int(self.array.chunks[0]) * self.dtype.itemsize * math.prod(self.shape[1:])
+
+    def _missing(self, what: str) -> MissingChunksError:
+        return MissingChunksError(
+            f"{what} is not there, which a fit wrote there; remove this product, and fit again: it is made again"
+        )
 
     def _check_whole(self, rows: Any) -> None:
         """Refuse rows of which a chunk is not there: every chunk of a product has been written."""
@@ -72,11 +96,7 @@ class Held:
         places = [(int(number),) + (0,) * (self.ndim - 1) for number in numbers]
         for place, there in zip(places, are_there(self.array, places), strict=True):
             if not there:
-                where = describe_store(self.array)
-                raise MissingChunksError(
-                    f"block {place[0]} of {where!r} is not there, which a fit wrote there; remove this product, and "
-                    "fit again: it is made again"
-                )
+                raise self._missing(f"block {place[0]} of {describe_store(self.array)!r}")
 
     def __setitem__(self, rows: slice, block: NDArray[Any]) -> None:
         if isinstance(self.array, zarr.Array):
@@ -85,6 +105,10 @@ class Held:
         if file is None:
             self.array[rows] = block
             return
+        if isinstance(file, ObjectPath):  # appears whole
+            content = np.ascontiguousarray(block, self.dtype).tobytes()
+            file.write_bytes(content.ljust(self._chunk_bytes, b"\0"))
+            return
         self._make_folder(file.parent)
         # Renamed when it is whole: a worker that a killed fit left may write a block that is being read already.
         growing = file.with_name(f"{file.name}{HALF_WRITTEN}{uuid.uuid4().hex}")
@@ -92,7 +116,7 @@ class Held:
             # Not `tofile`, whose error does not say that the disk is full.
             target.write(np.ascontiguousarray(block, self.dtype).reshape(-1).view(np.uint8).data)
             # A stored chunk is whole; what stands behind the last row is never read.
-            target.truncate(self.array.chunks[0] * self.dtype.itemsize * math.prod(self.shape[1:]))
+            target.truncate(self._chunk_bytes)
         growing.replace(file)
 
     def _make_folder(self, folder: Path) -> None:
@@ -102,9 +126,17 @@ class Held:
             if root in parent.parents:
                 parent.mkdir(exist_ok=True)
 
-    def _chunk_file(self, rows: Any) -> Path | None:
-        """The file of the chunk that the rows begin and do not exceed; None for other rows, and for NumPy arrays."""
-        if not isinstance(self.array, zarr.Array) or not isinstance(self.array.store, LocalStore):
+    def _chunk_file(self, rows: Any) -> Place | None:
+        """What has the chunk that the rows begin and do not exceed; None for other rows, and for NumPy arrays."""
+        if not isinstance(self.array, zarr.Array):
+            return None
+        store = self.array.store
+        root: Place | None = None
+        if isinstance(store, LocalStore):
+            root = Path(store.root)
+        elif isinstance(store, FsspecStore):
+            root = ObjectPath(str(url_of(store)), store)
+        if root is None:
             return None
         if not (isinstance(rows, slice) and isinstance(rows.start, int) and isinstance(rows.stop, int)):
             return None
@@ -113,7 +145,7 @@ class Held:
         if rows.step not in (None, 1) or rows.start % size or not rows.start < rows.stop <= last:
             return None
         chunk = self.array.metadata.encode_chunk_key((rows.start // size,) + (0,) * (self.ndim - 1))
-        return Path(self.array.store.root) / self.array.path / chunk
+        return (root / self.array.path if self.array.path else root) / chunk
 
     def __reduce__(self) -> Any:
         return Held, (self.array, None)
@@ -131,11 +163,16 @@ def _held_block(source: Held, size: int, block_id: tuple[int, ...]) -> NDArray[A
     return source[block_id[0] * size : min((block_id[0] + 1) * size, source.shape[0])]
 
 
-def create_rows(group: zarr.Group, array: da.Array) -> zarr.Array[Any]:
+def create_rows(place: Place, array: da.Array) -> zarr.Array[Any]:
     """An empty stored array for the rows of a product; its chunks are the row blocks."""
     # Written once and read a few times from the page cache: a codec would cost more than it saves.
-    return group.create_array(
-        "rows", shape=array.shape, dtype=array.dtype, chunks=array.chunksize, compressors=None, filters=None
+    return zarr.create_array(
+        zarr_place(place),
+        shape=array.shape,
+        dtype=array.dtype,
+        chunks=array.chunksize,
+        compressors=None,
+        filters=None,
     )
 
 
@@ -159,9 +196,9 @@ def fill_blocks(
     compute_each([tasks[number] for number in numbers], lambda place, box: done(numbers[place], box[0]))
 
 
-def remove_half_written(folder: Path) -> None:
-    """Remove what tasks of a killed fit left of the blocks that they were writing."""
-    for file in folder.rglob(f"*{HALF_WRITTEN}*"):
+def remove_half_written(folder: Place) -> None:
+    """Remove what tasks of a killed fit left of the blocks that they were writing; objects appear whole."""
+    for file in () if isinstance(folder, ObjectPath) else folder.rglob(f"*{HALF_WRITTEN}*"):
         file.unlink(missing_ok=True)
 
 
@@ -219,8 +256,10 @@ def _look_at_block(number: int, held: Held, read: bool) -> dict[str, str | None]
     rows = slice(number * size, min((number + 1) * size, held.shape[0]))
     file = held._chunk_file(rows)
     try:
-        if file is not None and file.stat().st_size != size * held.dtype.itemsize * math.prod(held.shape[1:]):
+        if isinstance(file, Path) and file.stat().st_size != held._chunk_bytes:
             return {"found": None}
-        return {"found": block_digest(held[rows]) if read else ""}
+        if read or not isinstance(file, Path):
+            block = held[rows]
+        return {"found": block_digest(block) if read else ""}
     except (FileNotFoundError, MissingChunksError):
         return {"found": None}

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..files import Place
 from ..files.records import Records
 
 __all__ = ["PartialSums", "Parts", "Pass", "current_parts", "describe_parts", "recorded", "token_of", "unit_name"]
@@ -57,11 +57,11 @@ class Parts:
 
     Parameters
     ----------
-    path : Path
-        File of the records; made when there is something to write.
+    path : Path or ObjectPath
+        Of the records; made when there is something to write.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Place) -> None:
         self.path = path
         self._records = Records(path)
         self._n_passes = 0
@@ -212,7 +212,7 @@ def unit_name(level: int, place: int) -> str:
     return f"{level}-{place}"
 
 
-def describe_parts(path: Path, fan_in: int) -> dict[str, int]:
+def describe_parts(path: Place, fan_in: int) -> dict[str, int]:
     """How far a product is of which there are parts: its complete passes, and the blocks of the one after them.
 
     Empty where nothing is there.

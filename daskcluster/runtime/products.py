@@ -10,16 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
-import zarr
 from numpy.typing import NDArray
 
-from ..files import check_apart, check_outside, local_path, place_of, remove
+from ..files import Place, check_apart, check_outside, place_at, place_of, remove
 from ..files.disk import disk_full
 from ..typing import PathInput, Seed
 from .blocks import check_blocks
@@ -36,7 +34,7 @@ __all__ = ["Products", "budget_bytes"]
 FORMAT = 1
 
 #: The folder that the next fit takes as its named store, see `Products.inner`.
-_inner: ContextVar[list[Path]] = ContextVar("daskcluster_inner_store", default=[])  # noqa: B039  # never filled
+_inner: ContextVar[list[Place]] = ContextVar("daskcluster_inner_store", default=[])  # noqa: B039  # never filled
 
 
 def budget_bytes() -> int:
@@ -50,9 +48,9 @@ class Products:
     Parameters
     ----------
     storage : path, optional
-        Folder of the named store. None holds the products in memory up to `budget_bytes`, else in a scratch store under
-        dask's ``temporary-directory`` that goes when the last array over it goes. On a distributed cluster they are
-        held by the workers, which spill to their own disks.
+        Folder or URL of the named store. None holds the products in memory up to `budget_bytes`, else in a scratch
+        store under dask's ``temporary-directory`` that goes when the last array over it goes. On a distributed cluster
+        they are held by the workers, which spill to their own disks.
     method, parameters : str, dict
         What decides the products besides the data.
     random_state : int, RandomState, Generator or None
@@ -95,7 +93,7 @@ class Products:
             check_apart(
                 {"storage": os.fspath(storage)}, {name: place_of(given) for name, given in (inputs or {}).items()}
             )
-            check_outside(local_path(storage), os.fspath(storage))
+            check_outside(place_at(storage), os.fspath(storage))
         waiting = _inner.get()
         if storage is None and waiting:
             self._store: NamedStore | None = NamedStore(waiting.pop(), inner=True)
@@ -138,7 +136,7 @@ class Products:
         remove(folder)
 
     @property
-    def held_folder(self) -> Path | None:
+    def held_folder(self) -> Place | None:
         """The folder of the named store while this fit holds it."""
         return None if self._store is None else self._store.held_folder
 
@@ -191,7 +189,7 @@ class Products:
         with self._store.scanning(identify, self.key, {"stages": self.stages}):
             yield
 
-    def path(self, name: str) -> Path:
+    def path(self, name: str) -> Place:
         """Where a product of the named store is, or is to be."""
         if self._store is None:
             raise ValueError("there is no named store")
@@ -217,7 +215,7 @@ class Products:
         """
         return (Products(None, name, {}, 0) if self._store is None else self).rows(name, array, summarize)
 
-    def kept(self, name: str, read: Callable[[Path], Product]) -> Product | None:
+    def kept(self, name: str, read: Callable[[Place], Product]) -> Product | None:
         """What `read` makes of a product's path, if the named store has one that is not damaged."""
         return None if self._store is None else self._store.kept(name, read)
 
@@ -282,7 +280,7 @@ def _write_scratch(
 ) -> RowProduct:
     path = owner.path / name
     try:
-        stored = create_rows(zarr.open_group(path, mode="w"), array)
+        stored = create_rows(path / "rows", array)
         summaries = fill(Held(stored, None), array, name, summarize)
     except OSError as error:
         remove(path)

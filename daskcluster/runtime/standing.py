@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import zarr
 
+from ..files import Place, is_complete, zarr_place
 from ..files.digests import Damage, check_digest, reading
 from ..files.locks import holder, holder_text
 from ..files.records import Records
 from .execution import FAN_IN
 from .parts import describe_parts
-from .store import GROWING, PARTS, SCAN, read_key
+from .store import PARTS, SCAN, read_key
 
 __all__ = ["describe_run", "resumption"]
 
 
-def describe_run(folder: Path) -> dict[str, Any]:
+def describe_run(folder: Place) -> dict[str, Any]:
     """What a named store has, and what the next run does.
 
     Returns
@@ -35,10 +35,11 @@ def describe_run(folder: Path) -> dict[str, Any]:
         As `read_key`.
     """
     key = read_key(folder) or {}
+    inside: list[Place] = sorted(folder.iterdir(), key=str)
     products = {
         path.name: describe_product(path)
-        for path in sorted(folder.iterdir())
-        if path.is_dir() and not path.name.startswith(".")
+        for path in inside
+        if not path.name.startswith(".") and path.is_dir() and is_complete(path)
     }
     stages = [_stage(folder, stage, products, first=not number) for number, stage in enumerate(key.get("stages", []))]
     found = holder(folder)
@@ -46,11 +47,11 @@ def describe_run(folder: Path) -> dict[str, Any]:
     return {**key, "stages": stages, "products": products, "holder": held, "next": _next(stages, held)}
 
 
-def describe_product(path: Path) -> dict[str, dict[str, Any]] | None:
+def describe_product(path: Place) -> dict[str, dict[str, Any]] | None:
     """Shape, dtype and chunks of the arrays of a product by name, as JSON; None where its description is damaged."""
     try:
         with reading("its description"):
-            group = zarr.open_group(path, mode="r")
+            group = zarr.open_group(zarr_place(path), mode="r")
             if not group.attrs.get("daskcluster"):  # a model has its own digest
                 check_digest(group.attrs.asdict(), "its description")
             return {
@@ -61,7 +62,7 @@ def describe_product(path: Path) -> dict[str, dict[str, Any]] | None:
         return None
 
 
-def _stage(folder: Path, stage: Mapping[str, Any], products: Mapping[str, Any], *, first: bool) -> dict[str, Any]:
+def _stage(folder: Place, stage: Mapping[str, Any], products: Mapping[str, Any], *, first: bool) -> dict[str, Any]:
     names = list(stage["products"])
     grows = {name: found for name in names if name not in products and (found := _grown(folder, name))}
     if first:  # its passes over the input are kept where this tells whether it changed
@@ -71,20 +72,20 @@ def _stage(folder: Path, stage: Mapping[str, Any], products: Mapping[str, Any], 
     return {"title": stage["title"], "products": names, "complete": complete, "grows": grows}
 
 
-def _grown(folder: Path, name: str) -> dict[str, int]:
+def _grown(folder: Place, name: str) -> dict[str, int]:
     """How far a product is that is not complete; empty where nothing is there."""
     path = folder / f".{name}{PARTS}"
-    if not (folder / f".{name}{GROWING}").exists():
-        return _parts(path)
     try:
         records = Records(path)
+        if "rows" not in records:
+            return describe_parts(path, FAN_IN)
         form = records.get("rows")
     except (OSError, ValueError, KeyError):  # not begun, or just being written anew or removed
         return {}
     return {"done": len(records) - 1, "blocks": -(-form["shape"][0] // form["chunks"][0])}
 
 
-def _parts(path: Path) -> dict[str, int]:
+def _parts(path: Place) -> dict[str, int]:
     try:
         return describe_parts(path, FAN_IN)
     except (OSError, ValueError, KeyError):  # just being written anew, or removed
@@ -122,7 +123,7 @@ def growth_text(grows: Mapping[str, Mapping[str, int]]) -> str:
     return ", ".join(texts)
 
 
-def resumption(folder: Path) -> str:
+def resumption(folder: Place) -> str:
     """One line about what a run finds at its start: "nearest representatives 37 of 153 blocks"."""
     found = describe_run(folder)
     stages = found["stages"]

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import time
-import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from ..files.locks import holder
+from ..files.objects import Place, replace_text
 from .progress import StageState
 
 __all__ = ["STATUS_FILE", "StatusWriter", "read_status"]
@@ -52,7 +50,7 @@ class StatusWriter:
         Of the fit.
     """
 
-    def __init__(self, folder: Callable[[], Path | None], n_stages: int) -> None:
+    def __init__(self, folder: Callable[[], Place | None], n_stages: int) -> None:
         self._folder, self._n_stages = folder, n_stages
         self._written = -WRITE_SECONDS
         self._closed = False
@@ -64,12 +62,7 @@ class StatusWriter:
             return
         self._written = time.monotonic()
         file = folder / STATUS_FILE
-        temporary = folder / f"{STATUS_FILE}.{uuid.uuid4().hex}"
-        try:
-            temporary.write_text(json.dumps(self._content(stage)), encoding="utf-8")
-            os.replace(temporary, file)
-        finally:
-            temporary.unlink(missing_ok=True)
+        replace_text(file, json.dumps(self._content(stage)))
         if self._closed:  # meanwhile
             file.unlink(missing_ok=True)
 
@@ -98,7 +91,7 @@ class StatusWriter:
                     file.unlink(missing_ok=True)
 
 
-def read_status(folder: Path) -> dict[str, Any]:
+def read_status(folder: Place) -> dict[str, Any]:
     """Who holds a named store, and how far that fit is.
 
     Returns
@@ -115,7 +108,7 @@ def read_status(folder: Path) -> dict[str, Any]:
     }
 
 
-def _read(file: Path) -> dict[str, Any] | None:
+def _read(file: Place) -> dict[str, Any] | None:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
         return found if found.keys() == _NAMES and float(found["written"]) >= 0 else None

@@ -1,4 +1,4 @@
-"""The named store: a folder of products, from which a run resumes.
+"""The named store: a folder of products, or a prefix in an object store, from which a run resumes.
 
 A folder with one JSON file, the key, and one Zarr group a product. A product is written under a hidden name and renamed
 when it is complete, so at any moment every visible product is whole, whatever killed the run. Every product carries a
@@ -8,7 +8,8 @@ damaged product is put away, with a warning, and made again.
 What is not complete grows under names that do not change, so that the next run goes on with it:
 
 ==================  ==================================================================================================
-``.NAME.growing``   rows of a product: its row blocks that are there
+``.NAME.growing``   rows of a product: its row blocks that are there; in an object store, which has no rename, they
+                    are under ``NAME``, which is no product before the document of its group is written, last
 ``.NAME.parts``     records: which row blocks are finished, each with its digest and written after it; or what the
                     passes found that a small product is made from (`parts.py`)
 ``.scan-ID.parts``  what the first passes over the input found, as long as this is the same, see `scanning`
@@ -20,7 +21,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
 import dask.array as da
@@ -28,11 +28,24 @@ import numpy as np
 import zarr
 
 from ..errors import DamagedStoreError, StorageMismatchError, warn_user
-from ..files import atomic_path, growing_path, kind_of, local_path, remove
+from ..files import (
+    ObjectPath,
+    Place,
+    atomic_path,
+    create_group,
+    growing_path,
+    is_complete,
+    kind_of,
+    place_at,
+    remove,
+    zarr_place,
+)
 from ..files.digests import Damage, check_digest, check_numbers, describe_content, json_digest, read_arrays, reading
 from ..files.locks import LOCK_FILE, FolderLock, check_free
+from ..files.object_locks import ObjectLock, hold
 from ..files.places import KEY_FILE
 from ..files.records import Records
+from ..files.urls import unreachable_in
 from ..typing import PathInput
 from .held import Held, Summarize, as_dask, create_rows, damaged_blocks, fill_blocks, remove_half_written
 from .parts import Parts, recorded
@@ -70,9 +83,9 @@ class NamedStore:
     """
 
     def __init__(self, storage: PathInput, inner: bool = False) -> None:
-        self.folder = local_path(storage)
+        self.folder = place_at(storage)
         self.inner = inner
-        self._lock: FolderLock | None = None
+        self._lock: FolderLock | ObjectLock | None = None
         self._scan: Parts | None = None
         #: The key that was found, or None.
         self.stored = read_key(self.folder)
@@ -135,7 +148,7 @@ class NamedStore:
     def _hold(self) -> None:
         if self._lock is None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = FolderLock(self.folder, "storage")
+            self._lock = hold(self.folder, "storage")
         self.stored = read_key(self.folder)  # another fit may have made it since
 
     def _write_key(self, key: dict[str, Any]) -> None:
@@ -178,12 +191,12 @@ class NamedStore:
             self._scan.clear()
         if self._lock is not None and not self.bound:
             for other in self.folder.glob(f"{SCAN}*"):
-                other.unlink(missing_ok=True)
+                remove(other)
             (self.folder / KEY_FILE).unlink(missing_ok=True)
             self.stored = None
 
     @property
-    def held_folder(self) -> Path | None:
+    def held_folder(self) -> Place | None:
         """The folder, while this fit holds it."""
         return None if self._lock is None else self.folder
 
@@ -195,25 +208,27 @@ class NamedStore:
 
     # -- products ------------------------------------------------------------------------------------------------------
 
-    def kept(self, name: str, read: Callable[[Path], Product]) -> Product | None:
+    def kept(self, name: str, read: Callable[[Place], Product]) -> Product | None:
         """What `read` finds under a product's path; None where it is not there, or damaged: then it is put away.
 
         `read` raises `DamagedStoreError` or `Damage`.
         """
         path = self.folder / name
-        if not path.exists():
+        if not is_complete(path):
             return None
         try:
             product = read(path)
             if self.parts_file(name).exists():  # of a run that was killed when it was just complete
                 with suppress(OSError):
-                    self.parts_file(name).unlink(missing_ok=True)
+                    remove(self.parts_file(name))
             return product
         except Damage as damage:
+            _check_reached(path, damage)
             what = f"product {name!r} of storage {str(self.folder)!r} is damaged: {damage}"
         except DamagedStoreError as error:
+            _check_reached(path, error)
             what = f"a product of storage {str(self.folder)!r} cannot be used: {error}"
-        if kind_of(path) == "file" or (kind_of(path) == "array" and not any(path.glob("*/zarr.json"))):
+        if kind_of(path) == "file" or (kind_of(path) == "array" and not _holds_nodes(path)):
             raise DamagedStoreError(
                 f"storage {str(self.folder)!r} has something under {name!r} that no fit made; move it elsewhere, "
                 "and give the same command again"
@@ -234,15 +249,15 @@ class NamedStore:
             arrays = {key: value for key, value in product.items() if isinstance(value, np.ndarray)}
             values = json.loads(json.dumps({key: value for key, value in product.items() if key not in arrays}))
             needed = sum(array.nbytes for array in arrays.values())
+            content = {"values": values, "arrays": describe_content(arrays)}
+            remove(path)  # chunks of a damaged one, where a kill ended its removal
             with atomic_path(path, needed_bytes=needed) as temporary:
-                group = zarr.open_group(temporary, mode="w")
+                group = create_group(temporary, {**content, "digest": json_digest(content)})
                 for key, array in arrays.items():
                     group.create_array(key, data=array)
-                content = {"values": values, "arrays": describe_content(arrays)}
-                group.attrs.update({**content, "digest": json_digest(content)})
         return _read_small(path)
 
-    def parts_file(self, name: str) -> Path:
+    def parts_file(self, name: str) -> Place:
         """Where the records are of a product that grows."""
         return self.folder / f".{name}{PARTS}"
 
@@ -266,8 +281,8 @@ class NamedStore:
 
     def keep_rows(self, name: str, array: da.Array, summarize: Summarize | None) -> RowProduct:
         """Compute and keep one, but for the blocks that an earlier run has finished."""
-        path, growing = self.folder / name, self.folder / f".{name}{GROWING}"
-        with growing_path(path, growing, array.nbytes):
+        path = self.folder / name
+        with growing_path(path, self.folder / f".{name}{GROWING}", array.nbytes) as growing:
             records = Records(self.parts_file(name))
             stored, finished = _grown(growing, records, array, name)
             missing = [number for number in range(array.numblocks[0]) if number not in finished]
@@ -284,7 +299,8 @@ class NamedStore:
                 "blocks": [block["digest"] for block in blocks],
                 "rows": _form(stored),
             }
-            zarr.open_group(growing, mode="r+").attrs.update({**content, "digest": json_digest(content)})
+            (growing / "zarr.json").unlink(missing_ok=True)  # of a run that was killed before it was renamed
+            create_group(growing, {**content, "digest": json_digest(content)})
         records.clear()
         return _read_rows(path, array, check=False)
 
@@ -295,28 +311,28 @@ class NamedStore:
 
 
 def _grown(
-    growing: Path, records: Records, like: da.Array, name: str
+    growing: Place, records: Records, like: da.Array, name: str
 ) -> tuple[zarr.Array[Any], dict[int, dict[str, Any]]]:
     """Rows that grow, and what is known of the blocks that are finished; empty ones where those are of another form."""
     form = {"shape": list(like.shape), "dtype": like.dtype.str, "chunks": list(like.chunksize)}
     if "rows" in records and records.get("rows") == form:
         try:
             with reading("its rows"):
-                stored = zarr.open_group(growing, mode="r+")["rows"]
-                if not isinstance(stored, zarr.Array) or _form(stored) != form:
+                stored = zarr.open_array(zarr_place(growing / "rows"), mode="r+")
+                if _form(stored) != form:
                     raise Damage("they have another form")
-        except Damage:
-            pass
+        except Damage as damage:
+            _check_reached(growing, damage)
         else:
             return stored, _finished(growing, Held(stored, None), records, name)
     remove(growing)
     records.clear()
-    stored = create_rows(zarr.open_group(growing, mode="w"), like)
+    stored = create_rows(growing / "rows", like)
     records.put({"rows": form})
     return stored, {}
 
 
-def _finished(growing: Path, held: Held, records: Records, name: str) -> dict[int, dict[str, Any]]:
+def _finished(growing: Place, held: Held, records: Records, name: str) -> dict[int, dict[str, Any]]:
     """What the records say of blocks which are as they were written."""
     remove_half_written(growing)
     found = {int(key): records.get(key) for key in records if key != "rows"}
@@ -329,22 +345,34 @@ def _finished(growing: Path, held: Held, records: Records, name: str) -> dict[in
     return {number: block for number, block in found.items() if number not in bad}
 
 
+def _check_reached(path: Place, error: Exception) -> None:
+    """Raise what says that a URL was not reached, if that is what looks like damage: nothing is removed for it."""
+    said = unreachable_in(str(path), error) if isinstance(path, ObjectPath) else None
+    if said is not None:
+        raise said from error
+
+
+def _holds_nodes(path: Place) -> bool:
+    children: Iterator[Place] = path.iterdir()
+    return any((child / "zarr.json").is_file() for child in children)
+
+
 def _form(array: zarr.Array[Any]) -> dict[str, Any]:
     return {"shape": list(array.shape), "dtype": array.dtype.str, "chunks": list(array.chunks)}
 
 
-def _read_small(path: Path) -> dict[str, Any]:
+def _read_small(path: Place) -> dict[str, Any]:
     with reading("its description"):
-        group = zarr.open_group(path, mode="r")
+        group = zarr.open_group(zarr_place(path), mode="r")
         content: dict[str, Any] = group.attrs.asdict()
         values = dict(content["values"])
         declared = content["arrays"] if check_digest(content, "its description", since="arrays") else None
     return {**values, **read_arrays(group, declared)}
 
 
-def _read_rows(path: Path, like: da.Array, *, check: bool) -> RowProduct:
+def _read_rows(path: Place, like: da.Array, *, check: bool) -> RowProduct:
     with reading("its description"):
-        group = zarr.open_group(path, mode="r")
+        group = zarr.open_group(zarr_place(path), mode="r")
         content: dict[str, Any] = group.attrs.asdict()
         has_digest = check_digest(content, "its description", since="blocks")
         summaries = list(content["summaries"])
@@ -370,7 +398,7 @@ def _read_rows(path: Path, like: da.Array, *, check: bool) -> RowProduct:
 # -- the key -----------------------------------------------------------------------------------------------------------
 
 
-def read_key(folder: Path) -> dict[str, Any] | None:
+def read_key(folder: Place) -> dict[str, Any] | None:
     """The key of a named store; None for a folder that is new or empty."""
     file = folder / KEY_FILE
     if file.is_file():
@@ -391,5 +419,5 @@ def read_key(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _is_leftover(path: Path) -> bool:
+def _is_leftover(path: Place) -> bool:
     return path.name.startswith((f".{KEY_FILE}.partial", LOCK_FILE))

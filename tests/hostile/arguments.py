@@ -98,7 +98,7 @@ CASES: list[Case] = [
     parameter("KMeans", "storage", "", T, "storage must be a path or None, got ''$"),
     parameter("KMeans", "storage", "text.txt", V, "storage must be a store made by daskcluster, or an empty or new"),
     parameter("KMeans", "storage", "group.zarr", V, "storage must be a store made by daskcluster"),
-    parameter("KMeans", "storage", "s3://bucket/run", V, "path on a file system"),
+    parameter("KMeans", "storage", "nope://bucket/run", V, "nope"),
     parameter("USPEC", "selection", "x", V, "selection must be one of 'hybrid', 'random', 'kmeans', got 'x'$"),
     parameter("USPEC", "neighbors", None, V, "neighbors must be one of 'approximate', 'exact', got None$"),
     parameter("USPEC", "metric", "manhattan", V, "metric must be one of 'euclidean', 'cosine', got 'manhattan'$"),

@@ -392,8 +392,6 @@ def test_what_is_no_store_is_refused(tmp_path):
     for name in ("folder", "file"):
         with pytest.raises(ValueError, match="storage must be a store made by daskcluster, or an empty or new folder"):
             products(tmp_path / name)
-    with pytest.raises(ValueError, match="expected a path on a file system"):
-        products("s3://bucket/store")
     assert (tmp_path / "folder" / "thesis.tex").read_text() == "all of it"
 
 

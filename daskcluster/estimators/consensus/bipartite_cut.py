@@ -44,7 +44,7 @@ class BipartiteCut(Consensus):
     max_iter : int
         Lloyd passes of the discretisation, at most.
     random_state : int, numpy RandomState or Generator, or None
-    storage : path, optional
+    storage : path or URL, optional
         Named store for the products of the stages: a killed run continues there. See `USPEC`.
     verbose : bool
         Show the progress of the stages on stderr.

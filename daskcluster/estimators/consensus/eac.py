@@ -45,7 +45,7 @@ class EAC(DistinctConsensus):
         Distinct rows of labels at most; more are an error. It takes 4 times their square of bytes.
     random_state : int, numpy RandomState or Generator, or None
         Of no effect: nothing is drawn.
-    storage : path, optional
+    storage : path or URL, optional
         Named store for the products of the stages: a killed run continues there. See `USPEC`.
     verbose : bool
         Show the progress of the stages on stderr.

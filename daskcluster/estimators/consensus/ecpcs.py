@@ -35,7 +35,7 @@ class ECPCS(Consensus):
     max_iter : int
         Lloyd passes of the discretisation, at most; over base clusters, not rows.
     random_state : int, numpy RandomState or Generator, or None
-    storage : path, optional
+    storage : path or URL, optional
         Named store for the products of the stages: a killed run continues there. See `USPEC`.
     verbose : bool
         Show the progress of the stages on stderr.

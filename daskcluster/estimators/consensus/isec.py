@@ -52,7 +52,7 @@ class ISEC(Consensus):
     tol : float
         Stop when the relative error ``|S - S Z - E| / |S|`` is below this.
     random_state : int, numpy RandomState or Generator, or None
-    storage : path, optional
+    storage : path or URL, optional
         Named store for the products of the stages: a killed run continues there. See `USPEC`.
     verbose : bool
         Show the progress of the stages on stderr.

@@ -41,7 +41,7 @@ class PTGP(DistinctConsensus):
         Distinct rows of labels at most; more are an error. It takes some 32 times their square of bytes, and time that
         grows with their cube.
     random_state : int, numpy RandomState or Generator, or None
-    storage : path, optional
+    storage : path or URL, optional
         Named store for the products of the stages: a killed run continues there. See `USPEC`.
     verbose : bool
         Show the progress of the stages on stderr.

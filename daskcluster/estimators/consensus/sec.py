@@ -44,7 +44,7 @@ class SEC(Consensus):
     tol : float
         Stop when a pass lowers the objective by no more than this share of it; with 0, when nothing changes.
     random_state : int, numpy RandomState or Generator, or None
-    storage : path, optional
+    storage : path or URL, optional
         Named store for the products of the stages: a killed run continues there. See `USPEC`.
     verbose : bool
         Show the progress of the stages on stderr.

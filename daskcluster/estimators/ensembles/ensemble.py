@@ -49,7 +49,7 @@ class Ensemble(EnsembleBase):
     missing : {"raise", "label"}
         Rows with NaN or infinity: an error that names the first one, or the label -1.
     random_state : int, numpy RandomState or Generator, or None
-    storage : path, optional
+    storage : path or URL, optional
         Named store: a run that was killed continues at the first base clustering that is not there. See `USPEC`. It
         keeps the labels of all base clusterings, and the models of those by clusterers of this package; an ensemble
         that took a base clustering by another package's clusterer from there cannot label new rows.

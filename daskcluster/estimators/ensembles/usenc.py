@@ -46,7 +46,7 @@ class USENC(EnsembleBase):
         Rows with NaN or infinity: an error that names the first one, or the label -1, and the others are clustered as
         if such rows were absent.
     random_state : int, numpy RandomState or Generator, or None
-    storage : path, optional
+    storage : path or URL, optional
         Named store: a run that was killed continues at the first graph whose base clusterings are not there. See
         `USPEC`.
     verbose : bool
