@@ -93,7 +93,11 @@ class Grid:
         if values.shape != self.shape:
             raise ValueError(f"{name} must have the shape {self.shape} of X's pixels, got {values.shape}")
         for dim in self.dims:
-            if dim in values.indexes and dim in self.coords and not values.indexes[dim].equals(self.coords[dim].to_index()):
+            if (
+                dim in values.indexes
+                and dim in self.coords
+                and not values.indexes[dim].equals(self.coords[dim].to_index())
+            ):
                 raise ValueError(f"{name} must have the coordinates of X along {dim!r}; align it with xarray first")
         flat = _flat(values.data[..., None], self.dims, block_rows(1, np.dtype(np.float64)))[:, 0]
         found = declared(name, flat.dtype, values.attrs, values.encoding, label=True)
