@@ -24,8 +24,24 @@ FEATURE_NAMES = ("band", "bands", "channel", "channels", "component", "feature",
 
 #: Attributes that speak of the numbers of the input, and would be wrong beside labels.
 _OF_NUMBERS = frozenset(
-    "_FillValue _Unsigned actual_range add_offset cell_methods flag_masks flag_meanings flag_values long_name "
-    "missing_value scale_factor standard_name units valid_max valid_min valid_range".split()
+    [
+        "_FillValue",
+        "_Unsigned",
+        "actual_range",
+        "add_offset",
+        "cell_methods",
+        "flag_masks",
+        "flag_meanings",
+        "flag_values",
+        "long_name",
+        "missing_value",
+        "scale_factor",
+        "standard_name",
+        "units",
+        "valid_max",
+        "valid_min",
+        "valid_range",
+    ]
 )
 
 
