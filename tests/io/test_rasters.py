@@ -258,17 +258,17 @@ def test_command_line(suffix, tmp_path):
     assert as_json(*predicting)["cluster_sizes"] == found["cluster_sizes"]
     assert_labels(xarray.open_zarr(again)["labels"], opened.values.ravel())
     assert "1,200 rows x 3 features" in succeed("plan", path, "-k", 3, "--sample-dims", "y,x").stdout
-    assert "no variable 'dark'; it has light" in fail(1, "plan", path, "-k", 3, "--variable", "dark")
+    assert "no variable 'dark'; it has light" in fail(2, "plan", path, "-k", 3, "--variable", "dark")
     succeed(*fitting, "--overwrite")
 
 
 def test_files_say_what_reads_them(tmp_path):
     (tmp_path / "scene.tif").write_bytes(b"II*")
     if importlib.util.find_spec("rioxarray") is None:
-        assert "pip install rioxarray" in fail(1, "plan", tmp_path / "scene.tif", "-k", 3)
+        assert "pip install rioxarray" in fail(2, "plan", tmp_path / "scene.tif", "-k", 3)
     table = tmp_path / "table.zarr"
     da.from_array(ROWS).to_zarr(table)
-    assert "are for rasters that xarray opens" in fail(1, "plan", table, "-k", 3, "--feature-dim", "band")
+    assert "are for rasters that xarray opens" in fail(2, "plan", table, "-k", 3, "--feature-dim", "band")
     scene().chunk().drop_vars("band").to_zarr(tmp_path / "scene.zarr")
     scaled = ("fit", tmp_path / "scene.zarr", "-k", 3, "--labels", tmp_path / "l.zarr", "--scale", "standard")
     assert "--scale is not for rasters" in fail(2, *scaled)
