@@ -12,10 +12,12 @@ import click
 from .. import __version__
 from .algorithms import ChosenEstimator, estimator_options
 from .cluster import Job, job_options
+from .failures import InputError
 from .inputs import open_array, open_rows_for
 from .options import PATH, bundled, shards_option
 from .outputs import about_estimator, check_outputs, check_picture, draw, write_labels
 from .pairs import Known, constraint_options
+from .rasters import GridChoice, Raster, open_raster, raster_options, write_grid
 from .report import memory_lines, path_lines, peak_memory, seconds_text, show, size_lines
 from .scale import SCALES, fit_scaler
 
@@ -40,26 +42,43 @@ class FitOutputs:
 @click.option("--scale", type=click.Choice(list(SCALES)), help="Scale the features first; part of the model.")
 @click.option("--picture", type=PATH, metavar="FILE.png", help="Draw the first two features, coloured by label.")
 @shards_option
+@raster_options
 @job_options(writes=True)
 @bundled("outputs", FitOutputs)
-def fit(rows: str, chosen: ChosenEstimator, known: Known, scale: str | None, outputs: FitOutputs, job: Job) -> None:
-    """Cluster the rows of the Zarr array X.zarr.
+def fit(
+    rows: str,
+    chosen: ChosenEstimator,
+    known: Known,
+    scale: str | None,
+    outputs: FitOutputs,
+    grid: GridChoice,
+    job: Job,
+) -> None:
+    """Cluster the rows of the Zarr array X.zarr, or the pixels of a raster that xarray opens.
 
-    Outputs appear when they are complete. An array inside a group is named by its path, group.zarr/X.
+    Outputs appear when they are complete. An array inside a group is named by its path, group.zarr/X. Labels of a
+    raster are a group on its grid.
     """
     if outputs == FitOutputs():
         raise click.UsageError("nothing would be kept: give --labels, --model or --picture")
-    array = open_array(rows)
-    check_picture(outputs.picture, array)
+    raster = open_raster(rows, grid)
+    array: Any = open_array(rows) if raster is None else raster
+    if raster is None:
+        check_picture(outputs.picture, array)
+    else:
+        _check_raster({"--scale": scale, "--picture": outputs.picture, "--shards": job.shards}, outputs.labels)
     inputs = {"the input": rows, **known.paths()}
-    check_outputs(job.overwrite, inputs, {**asdict(outputs), **job.outputs()}, chosen.parameters.get("storage"))
+    storage = chosen.parameters.get("storage")
+    paths = {**asdict(outputs), **job.outputs()}
+    check_outputs(job.overwrite, inputs, paths, storage, on_grid=raster is not None)
     estimator = chosen.make(verbose=not job.quiet)
-    constraints = known.constraints(estimator, array.shape[0])
+    shape = array.shape
+    constraints = known.constraints(estimator, shape[0])
     with job.running():
-        found = fit_and_keep(estimator, rows, outputs, job, scale=scale, constraints=constraints)
-    result = {"command": "fit", "n_samples": array.shape[0], "n_features": array.shape[1], **found}
+        found = fit_and_keep(estimator, raster or rows, outputs, job, scale=scale, constraints=constraints)
+    result = {"command": "fit", "n_samples": shape[0], "n_features": shape[1], **found}
     result |= peak_memory(job.cluster)
-    lines = [("rows", f"{array.shape[0]:,} x {array.shape[1]}"), ("clusters", str(result["n_clusters"]))]
+    lines = [("rows", f"{shape[0]:,} x {shape[1]}"), ("clusters", str(result["n_clusters"]))]
     lines += [] if result["cluster_sizes"] is None else size_lines(result["cluster_sizes"], estimator)
     for kind, kept in (result["constraints"] or {}).items():
         lines.append((f"{kind.replace('_', '-')}s kept", f"{kept['kept']:.2%} of {kept['count']:,}"))
@@ -67,8 +86,23 @@ def fit(rows: str, chosen: ChosenEstimator, known: Known, scale: str | None, out
     show(result, job.as_json, f"{type(estimator).__name__} of {rows}", lines)
 
 
+def _check_raster(unknown: dict[str, Any], labels: str | None) -> None:
+    """Refuse options that a raster has no use for."""
+    given = [name for name, value in unknown.items() if value is not None]
+    if given:
+        raise click.UsageError(f"{given[0]} is not for rasters; leave it out")
+    if labels is not None and "://" in labels:
+        raise InputError(f"--labels: labels of a raster are written to a path on this file system, got {labels!r}")
+
+
 def fit_and_keep(
-    estimator: Any, rows: str, outputs: FitOutputs, job: Job, *, scale: str | None = None, constraints: Any = None
+    estimator: Any,
+    rows: str | Raster,
+    outputs: FitOutputs,
+    job: Job,
+    *,
+    scale: str | None = None,
+    constraints: Any = None,
 ) -> dict[str, Any]:
     """Fit an estimator, and store what was asked for: first the model, the smallest, from which all can be made."""
     from ..io import save_model
@@ -78,9 +112,12 @@ def fit_and_keep(
     about = about_estimator(estimator, scale=scale)
     if outputs.model is not None:
         save_model(model, outputs.model, overwrite=job.overwrite)
-    sizes = None if outputs.labels is None else write_labels(estimator.labels_, outputs.labels, about, job)
+    write = write_grid if isinstance(rows, Raster) else write_labels
+    sizes = None if outputs.labels is None else write(estimator.labels_, outputs.labels, about, job)
     seconds = time.perf_counter() - start
     labels = outputs.labels or estimator.labels_  # stored labels are read, others are made once more
+    if isinstance(rows, Raster):
+        labels = estimator.labels_.data.ravel()
     kept = None if constraints is None else _kept(constraints, labels)
     if outputs.picture is not None:
         draw(rows, labels, outputs.picture, job)
@@ -95,16 +132,21 @@ def fit_and_keep(
     }
 
 
-def _fit(estimator: Any, rows: str, job: Job, scale: str | None, constraints: Any) -> Any:
+def _fit(estimator: Any, rows: str | Raster, job: Job, scale: str | None, constraints: Any) -> Any:
     """Fit an estimator, to scaled rows when asked for; return what is to be stored, the scaler included."""
-    model, X = estimator, rows
-    if scale is not None:
+    model: Any = estimator
+    X: Any = rows
+    keywords: dict[str, Any] = {} if constraints is None else {"constraints": constraints}
+    if isinstance(rows, Raster):
+        X = rows.data
+        keywords |= rows.keywords
+    elif scale is not None:
         from sklearn.pipeline import Pipeline
 
         with job.stage("scale"):
             scaler, X = fit_scaler(scale, rows, estimator.missing)
         model = Pipeline([("scale", scaler), ("cluster", estimator)])
-    estimator.fit(X, **({} if constraints is None else {"constraints": constraints}))
+    estimator.fit(X, **keywords)
     estimator.set_params(verbose=False)  # progress is this command's matter, not the model's
     return model
 
@@ -123,18 +165,28 @@ def _kept(constraints: Any, labels: Any) -> dict[str, dict[str, Any]]:
 @click.option("--model", type=PATH, metavar="M.zarr", required=True, help="The model that `fit` stored.")
 @click.option("--labels", type=PATH, metavar="OUT.zarr", required=True, help="Store the labels here.")
 @shards_option
+@raster_options
 @job_options(writes=True)
-def predict(rows: str, model: str, labels: str, job: Job) -> None:
-    """Label the rows of the Zarr array X.zarr with a stored model, scaled as the rows of its fit were."""
+def predict(rows: str, model: str, labels: str, grid: GridChoice, job: Job) -> None:
+    """Label the rows of the Zarr array X.zarr, or a raster, with a stored model, scaled as the rows of its fit were."""
     from ..io import load_model
 
-    n_samples = open_array(rows).shape[0]
-    check_outputs(job.overwrite, {"the input": rows, "--model": model}, {"labels": labels, **job.outputs()})
+    raster = open_raster(rows, grid)
+    n_samples = (open_array(rows) if raster is None else raster).shape[0]
+    if raster is not None:
+        _check_raster({"--shards": job.shards}, labels)
+    inputs, outputs = {"the input": rows, "--model": model}, {"labels": labels, **job.outputs()}
+    check_outputs(job.overwrite, inputs, outputs, on_grid=raster is not None)
     estimator = load_model(model)
+    if raster is not None and hasattr(estimator, "steps"):
+        raise InputError(f"--model: {model!r} scales its rows, which is not for rasters; fit one without --scale")
     start = time.perf_counter()
     with job.running():
-        found = estimator.predict(open_rows_for(estimator, rows))
-        sizes = write_labels(found, labels, {"model": model, "version": __version__}, job)
+        about = {"model": model, "version": __version__}
+        if raster is None:
+            sizes = write_labels(estimator.predict(open_rows_for(estimator, rows)), labels, about, job)
+        else:
+            sizes = write_grid(estimator.predict(raster.data, **raster.keywords), labels, about, job)
     seconds = time.perf_counter() - start
     result = {"command": "predict", "n_samples": n_samples, "cluster_sizes": sizes, "seconds": seconds}
     result |= {"labels": labels, **peak_memory(job.cluster)}
@@ -146,10 +198,14 @@ def predict(rows: str, model: str, labels: str, job: Job) -> None:
 @click.command(short_help="State what a fit will cost.")
 @click.argument("rows", metavar="X.zarr", type=PATH)
 @estimator_options
+@raster_options
 @job_options(writes=False)
-def plan(rows: str, chosen: ChosenEstimator, job: Job) -> None:
+def plan(rows: str, chosen: ChosenEstimator, grid: GridChoice, job: Job) -> None:
     """State passes, tasks, bytes and peak memory of `fit` with the same options, before anything runs."""
-    open_array(rows)  # refused before a scheduler starts
+    raster = open_raster(rows, grid)
+    if raster is None:
+        open_array(rows)  # refused before a scheduler starts
     with job.running():
-        forecast = chosen.make().plan(rows)
+        estimator = chosen.make()
+        forecast = estimator.plan(rows) if raster is None else estimator.plan(raster.data, **raster.keywords)
     click.echo(json.dumps(forecast.to_dict(), allow_nan=False) if job.as_json else str(forecast))

@@ -28,6 +28,8 @@ def check_outputs(
     inputs: Mapping[str, str | None],
     outputs: Mapping[str, str | None],
     storage: str | None = None,
+    *,
+    on_grid: bool = False,
 ) -> None:
     """Refuse outputs that could not be written, or would harm something, before any work is done.
 
@@ -41,16 +43,19 @@ def check_outputs(
         Name of each, that of its option without dashes -> path.
     storage : str, optional
         The named store, which has to be apart from all of them.
+    on_grid : bool
+        Whether labels are a group on the grid of a raster.
     """
     from ..files import check_apart, check_output, check_outside, place_at
 
     named = {name if name.isupper() or "." in name else f"--{name}": path for name, path in outputs.items()}
     check_apart({"--storage": storage}, inputs)
     check_apart(named, {**inputs, "--storage": storage})
+    kinds: dict[str, OutputKind] = {**_KINDS, "labels": "group"} if on_grid else _KINDS
     for name, path in outputs.items():
         if path is not None:
             check_outside(place_at(path), path)
-            check_output(path, overwrite=overwrite, kind=_KINDS.get(name, "array"))
+            check_output(path, overwrite=overwrite, kind=kinds.get(name, "array"))
 
 
 def check_picture(path: str | None, rows: zarr.Array[Any]) -> None:

@@ -34,6 +34,7 @@ from ..runtime.stages import Run, Stage
 from ..typing import ArrayInput, PathInput
 from ..validation import check_integer, check_n_features, check_option, check_seed
 from .frames import give_lazy_frames
+from .grids import TAKE_ROWS, TRANSFORM, is_lazy, take_grids
 
 __all__ = ["MISSING", "Clusterer", "RowClusterer", "where_it_predicts"]
 
@@ -68,6 +69,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        take_grids(cls, TAKE_ROWS)
         register(cls)
 
     @abstractmethod
@@ -275,7 +277,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         """The state without lazy `labels_`: a pickled model is as large as its small arrays."""
         state = super().__getstate__()
         state.pop("_record", None)
-        return {key: value for key, value in state.items() if not (key[-1] == "_" and isinstance(value, da.Array))}
+        return {key: value for key, value in state.items() if not (key[-1] == "_" and is_lazy(value))}
 
     def __sklearn_tags__(self) -> Tags:
         """scikit-learn's tags."""
@@ -299,6 +301,7 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         give_lazy_frames(cls)
+        take_grids(cls, TRANSFORM)  # past the wrappers of scikit-learn and of `frames`
 
     def _block_check(self, rows: Rows) -> Callable[[NDArray[Any], int], None] | None:
         """Function of a raw block of new rows, and its first row's number, that refuses bad values by their place."""
@@ -396,6 +399,8 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
 
 
 give_lazy_frames(RowClusterer)  # `__init_subclass__` serves its subclasses only
+take_grids(RowClusterer, (*TAKE_ROWS, *TRANSFORM))
+take_grids(Clusterer, TAKE_ROWS)
 
 
 def checked_block(

@@ -31,7 +31,7 @@ from .removal import remove
 __all__ = ["OutputKind", "atomic_path", "check_output", "growing_path", "local_path", "remove"]
 
 #: What an output is going to be.
-OutputKind = Literal["array", "model", "file"]
+OutputKind = Literal["array", "group", "model", "file"]
 
 # A partial output of another machine counts as abandoned when nothing in it changed for so long. (On this
 # machine the process is looked up.)
@@ -65,7 +65,7 @@ def check_output(path: PathInput, *, overwrite: bool = False, kind: OutputKind |
     overwrite : bool
         Whether an existing Zarr array, Zarr group, file or empty folder may be replaced. Other folders never
         are.
-    kind : {"array", "model", "file"}, optional
+    kind : {"array", "group", "model", "file"}, optional
         What the output is going to be. Only the same kind, or an empty folder, is replaced then: an array never takes
         the place of a group or a saved model, and a model never that of an array.
 
@@ -122,7 +122,7 @@ def atomic_path(
         The final path; missing parent folders are made.
     overwrite : bool
         Replace what exists there, as in `check_output`. The old one stays until the new one is complete.
-    kind : {"array", "model", "file"}, optional
+    kind : {"array", "group", "model", "file"}, optional
         As in `check_output`.
     needed_bytes : int, optional
         Size of what is written, at most, for the message about a full disk.

@@ -90,8 +90,10 @@ def no_node(path: PathInput, error: Exception) -> Exception:
 # How files of other kinds are read.
 _FILES = (
     dict.fromkeys((".h5", ".hdf5", ".hdf"), "open it with h5py, and give one of its datasets")
-    | dict.fromkeys((".nc", ".nc4", ".grib", ".grib2"), "open it with xarray and chunks={}, and give a variable")
-    | dict.fromkeys((".tif", ".tiff", ".vrt"), "open it with rioxarray and chunks=True, and make rows of its pixels")
+    | dict.fromkeys(
+        (".nc", ".nc4", ".grib", ".grib2"), "open it with xarray and chunks={}, and give that or a variable"
+    )
+    | dict.fromkeys((".tif", ".tiff", ".vrt"), "open it with rioxarray and chunks=True, and give that")
     | {".h5ad": "open it with anndata, and give a dense table of it, such as adata.obsm['X_pca']"}
 )
 

@@ -155,7 +155,7 @@ def test_sparse_matrices_of_anndata(tmp_path):
         ("x.csv", "`daskcluster convert` reads .npy, .npz, .csv and .parquet"),
         ("x.h5", "open it with h5py, and give one of its datasets"),
         ("x.h5ad", "open it with anndata, and give a dense table of it"),
-        ("x.NC", "open it with xarray and chunks={}, and give a variable"),
+        ("x.NC", "open it with xarray and chunks={}, and give that or a variable"),
         ("x.tif", "open it with rioxarray"),
     ],
 )

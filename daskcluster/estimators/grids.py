@@ -1,0 +1,84 @@
+"""xarray's objects with named dimensions: every method that takes rows takes them, and answers on their grid."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..io.rasters import GridRows, grid_rows
+
+__all__ = ["TAKE_ROWS", "TRANSFORM", "is_lazy", "take_grids"]
+
+TAKE_ROWS = ("fit", "fit_predict", "plan", "predict", "score")
+TRANSFORM = ("fit_transform", "transform")
+
+
+def take_grids(cls: type[Any], names: Iterable[str]) -> None:
+    """Let the methods of a class take a DataArray or Dataset, with the keywords `sample_dims` and `feature_dim`.
+
+    In one place for all estimators: the methods themselves get rows, and do not know of grids.
+    """
+    for name in names:
+        method = cls.__dict__.get(name)
+        if callable(method) and not hasattr(method, "takes_grids"):
+            setattr(cls, name, _with_grids(method))
+
+
+def _with_grids(method: Callable[..., Any]) -> Callable[..., Any]:
+    name = method.__name__
+
+    @functools.wraps(method)
+    def on_grids(
+        self: Any, X: Any, *arguments: Any, sample_dims: Any = None, feature_dim: Any = None, **given: Any
+    ) -> Any:
+        found = grid_rows(X, sample_dims, feature_dim, label=self._fill == "-1")
+        if found is None:
+            return method(self, X, *arguments, **given)
+        grid = found.grid
+        arguments = tuple(grid.column("y", value) if _is_grid(value) else value for value in arguments)
+        given = {key: grid.column(key, value) if _is_grid(value) else value for key, value in given.items()}
+        fits = name.startswith("fit")
+        if not (fits or name == "plan"):
+            check_is_fitted(self, "n_clusters_")
+            _check_names(self, found)
+        result = method(self, found.rows, *arguments, **given)
+        if fits:
+            _name_features(self, found)
+            self.labels_ = grid.labels(self.labels_, self.n_clusters_, self.missing)
+        return self.labels_ if name == "fit_predict" else _on_grid(self, name, result, found)
+
+    on_grids.takes_grids = True  # type: ignore[attr-defined]
+    return on_grids
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether something is a dask array, or one on a grid."""
+    return isinstance(value.data if _is_grid(value) else value, da.Array)
+
+
+def _is_grid(value: Any) -> bool:
+    return type(value).__module__.startswith("xarray") and hasattr(value, "dims")
+
+
+def _on_grid(estimator: Any, name: str, result: Any, found: GridRows) -> Any:
+    if not isinstance(result, np.ndarray | da.Array):  # the estimator itself, a plan, a frame
+        return result
+    if name == "predict":
+        return found.grid.labels(result, estimator.n_clusters_, estimator.missing)
+    return found.grid.points(result, estimator.get_feature_names_out()) if result.ndim == 2 else result
+
+
+def _check_names(estimator: Any, found: GridRows) -> None:
+    """Names and order of the features are those of the fit, in scikit-learn's words; rows in memory carry them."""
+    if found.names is not None and isinstance(found.rows, da.Array):
+        validate_data(estimator, found.named(), reset=False, skip_check_array=True)
+
+
+def _name_features(estimator: Any, found: GridRows) -> None:
+    if found.names is not None:
+        validate_data(estimator, found.named(), reset=True, skip_check_array=True)

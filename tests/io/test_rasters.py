@@ -1,0 +1,274 @@
+"""xarray's grids: the labels of their pixels, whatever the order of dimensions, the chunks and the form."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import pickle
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import daskcluster as dc
+from daskcluster.io.inputs import block_rows, cut_rows, open_source
+from daskcluster.io.rasters import grid_rows
+from tests.cli.calls import as_json, fail, succeed
+
+xarray: Any = pytest.importorskip("xarray")
+
+pytestmark = [
+    pytest.mark.usefixtures("small_blocks"),
+    # Of xarray, which writes texts and consolidated metadata in format 3.
+    pytest.mark.filterwarnings("ignore:Consolidated metadata", "ignore:The data type"),
+]
+
+RNG = np.random.default_rng(0)
+HEIGHT, WIDTH, BANDS = 40, 30, ["blue", "green", "red"]
+#: Three plains of other brightness, band by band.
+VALUES = (RNG.random((3, HEIGHT, WIDTH)) + 4 * (np.arange(HEIGHT) // 14)[None, :, None]).astype(np.float32)
+ROWS = VALUES.reshape(3, -1).T.copy()
+
+
+def scene(values: np.ndarray = VALUES, **encoding: Any) -> Any:
+    coords = {
+        "band": BANDS,
+        "y": 10.0 * np.arange(HEIGHT),
+        "x": np.arange(WIDTH),
+        "lat": (("y", "x"), RNG.random((HEIGHT, WIDTH))),
+        "height": 3.0,
+    }
+    attributes = {"crs": "EPSG:32633", "units": "W m-2"}
+    found = xarray.DataArray(values, dims=("band", "y", "x"), coords=coords, attrs=attributes, name="light")
+    found.encoding.update(encoding)
+    return found
+
+
+def kmeans(**parameters: Any) -> dc.KMeans:
+    return dc.KMeans(3, random_state=0, **parameters)
+
+
+def assert_labels(found: Any, expected: Any) -> None:
+    assert isinstance(found, xarray.DataArray)
+    assert (found.name, found.dtype) == ("labels", np.int32)
+    np.testing.assert_array_equal(found.values.ravel(), expected)
+
+
+FORMS = {
+    "band first": lambda X: X,
+    "band last": lambda X: X.transpose("y", "x", "band"),
+    "band between": lambda X: X.transpose("y", "band", "x"),
+    "band by band": lambda X: X.chunk(band=1, y=11, x=13),
+    "tiles": lambda X: X.chunk(y=7, x=8),
+    "tiles, band last": lambda X: X.transpose("y", "x", "band").chunk(y=40, x=1, band=2),
+    "variables": lambda X: X.to_dataset("band"),
+    "variables, chunked": lambda X: X.to_dataset("band").chunk(y=9, x=30),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("make", [kmeans, lambda: dc.USPEC(3, n_representatives=40, random_state=0)], ids=["K", "U"])
+def test_labels_are_those_of_the_rows_on_the_grid(form, make):
+    X = FORMS[form](scene())
+    model, expected = make().fit(X), make().fit(ROWS)
+    labels = model.labels_
+    assert_labels(labels, expected.labels_)
+    assert labels.dims == ("y", "x")
+    assert set(labels.coords) == {"y", "x", "lat", "height"}
+    xarray.testing.assert_equal(labels.lat.drop_vars("lat").compute(), X.lat.drop_vars("lat").compute())
+    assert list(model.feature_names_in_) == BANDS
+    assert labels.attrs["flag_meanings"] == "cluster_0 cluster_1 cluster_2"
+    assert "units" not in labels.attrs
+    chunks = dict(X.chunksizes)
+    assert dict(labels.chunksizes) == {dim: chunks[dim] for dim in ("y", "x") if chunks}
+    assert isinstance(labels.data, da.Array if chunks else np.ndarray)
+    xarray.testing.assert_identical(model.predict(X).compute(), labels.compute())
+    points = model.transform(X)
+    assert points.dims == ("y", "x", "component")
+    np.testing.assert_array_equal(points.values.reshape(len(ROWS), -1), expected.transform(ROWS))
+    assert not chunks or not hasattr(pickle.loads(pickle.dumps(model)), "labels_")
+
+
+def test_fit_predict_and_fit_transform_answer_on_the_grid():
+    X = scene().chunk(y=7, x=8)
+    assert_labels(kmeans().fit_predict(X, sample_dims=("y", "x")), kmeans().fit(ROWS).labels_)
+    model = kmeans()
+    assert model.fit_transform(X, feature_dim="band").dims == ("y", "x", "component")
+    assert model.labels_.dims == ("y", "x")
+
+
+def test_rows_run_in_the_order_of_the_sample_dimensions():
+    X = scene().chunk(y=7, x=8)
+    expected = kmeans().fit(VALUES.transpose(2, 1, 0).reshape(-1, 3)).labels_
+    labels = kmeans().fit(X, sample_dims=("x", "y")).labels_
+    assert labels.dims == ("x", "y")
+    assert_labels(labels, expected)
+
+
+def test_time_is_one_more_sample_dimension():
+    series = np.stack([VALUES, VALUES[:, ::-1] + 1])
+    X = xarray.DataArray(series, dims=("time", "band", "y", "x")).chunk(time=1, y=17, x=9)
+    labels = kmeans().fit(X).labels_
+    assert labels.dims == ("time", "y", "x")
+    assert_labels(labels, kmeans().fit(np.moveaxis(series, 1, -1).reshape(-1, 3)).labels_)
+
+
+def test_features_first_in_memory_are_not_copied():
+    found = grid_rows(scene().drop_vars("band"))
+    assert found is not None
+    assert np.shares_memory(found.rows, VALUES)
+
+
+def test_every_chunk_of_the_raster_is_read_once_a_pass():
+    reads: list[Any] = []
+
+    def read(block: np.ndarray, block_info: Any = None) -> np.ndarray:
+        reads.append(block_info[0]["chunk-location"])
+        return block
+
+    tiles = da.from_array(VALUES, chunks=(1, 11, 13)).map_blocks(read, dtype=np.float32, meta=np.empty((0, 0, 0), "f4"))
+    found = grid_rows(xarray.DataArray(tiles, dims=("band", "y", "x")))
+    assert found is not None
+    rows = cut_rows(open_source(found.rows))
+    assert rows.blocks.numblocks[0] == -(-len(ROWS) // block_rows(3, np.dtype(np.float32))) > 1
+    np.testing.assert_array_equal(rows.blocks.compute(), ROWS)
+    assert sorted(reads) == sorted(np.ndindex(3, 4, 3))
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("form", ["nan", "fill"])
+def test_no_data_is_minus_one(form, chunked):
+    rows = ROWS.astype(np.float64).round(2) * 100
+    rows[[0, 77, len(rows) - 1]] = np.nan
+    values = rows.T.reshape(VALUES.shape)
+    X = scene(values) if form == "nan" else scene(np.nan_to_num(values, nan=-9).astype(np.int16), _FillValue=-9)
+    X = X.chunk(y=9, x=9) if chunked else X
+    labels = kmeans(missing="label").fit(X).labels_
+    expected = kmeans(missing="label").fit(rows if form == "nan" else rows.astype(np.float32)).labels_
+    assert_labels(labels, expected)
+    assert (expected == -1).sum() == 3
+    assert labels.attrs["flag_values"].tolist() == [-1, 0, 1, 2]
+    with pytest.raises(ValueError, match="missing"):
+        kmeans().fit(X)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_stored_labels_open_as_integers_with_flags(zarr_format, tmp_path):
+    values = VALUES.copy()
+    values[:, 3, 4] = np.nan
+    labels = kmeans(missing="label").fit(scene(values).chunk(y=20, x=15)).labels_
+    labels.to_zarr(tmp_path / "labels.zarr", zarr_format=zarr_format)
+    again = xarray.open_zarr(tmp_path / "labels.zarr")["labels"]
+    assert again.dtype == np.int32
+    xarray.testing.assert_equal(again.compute(), labels.compute())
+    assert int(again[3, 4]) == -1
+    assert list(again.attrs["flag_values"]) == [-1, 0, 1, 2]
+    assert again.attrs["crs"] == "EPSG:32633"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_another_scene_has_the_same_features_by_name(chunked):
+    model = kmeans().fit(scene())
+    other = scene()[:, 5:25, ::-1]
+    other = other.chunk(y=6) if chunked else other
+    assert_labels(model.predict(other), model.predict(rows_of(other)).ravel())
+    assert model.predict(other).x.values.tolist() == other.x.values.tolist()
+    variables = other.to_dataset("band")
+    assert_labels(model.predict(variables), model.predict(other).values.ravel())
+    with pytest.raises(ValueError, match="same order"):
+        model.predict(variables[BANDS[::-1]])
+    with pytest.raises(ValueError, match="nir"):
+        model.predict(variables.rename(red="nir"))
+
+
+def rows_of(X: Any) -> Any:
+    import pandas
+
+    return pandas.DataFrame(X.values.reshape(3, -1).T, columns=BANDS)
+
+
+def test_weights_lie_on_the_grid_in_any_order_of_dimensions():
+    weights = RNG.random((HEIGHT, WIDTH))
+    given = xarray.DataArray(weights, dims=("y", "x")).transpose("x", "y")
+    expected = kmeans().fit(ROWS, sample_weight=weights.ravel())
+    for X, w in ((scene(), given), (scene().chunk(y=7, x=8), given.chunk(x=7))):
+        model = kmeans().fit(X, sample_weight=w)
+        assert_labels(model.labels_, expected.labels_)
+        assert model.inertia_ == expected.inertia_
+    with pytest.raises(ValueError, match=r"sample_weight must have the dimensions \('y', 'x'\)"):
+        kmeans().fit(scene(), sample_weight=given.rename(x="column"))
+    with pytest.raises(ValueError, match="sample_weight must have the coordinates of X along 'y'"):
+        kmeans().fit(scene(), sample_weight=given.assign_coords(y=np.arange(HEIGHT)))
+
+
+def test_what_is_guessed_is_said(caplog):
+    with caplog.at_level(logging.INFO, logger="daskcluster"):
+        kmeans().plan(scene())
+    assert "X: features along 'band', samples along ('y', 'x')" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "not clear which one holds the features; say feature_dim="),
+        ({"sample_dims": ("v",)}, "not clear which one holds the features"),
+        ({"sample_dims": ("v", "z")}, "sample_dims must name dimensions of X.*no dimension 'z'"),
+        ({"sample_dims": ("v", "v")}, "one dimension twice"),
+        ({"feature_dim": "band"}, "feature_dim must name dimensions of X.*no dimension 'band'"),
+        ({"sample_dims": ("v",), "feature_dim": "u"}, "together must name each dimension of X"),
+    ],
+)
+def test_unclear_dimensions_are_one_error(given, message):
+    X = xarray.DataArray(VALUES, dims=("u", "v", "w"))
+    with pytest.raises(ValueError, match=message):
+        kmeans().fit(X, **given)
+
+
+def test_keywords_need_named_dimensions():
+    with pytest.raises(TypeError, match="sample_dims and feature_dim name dimensions of an xarray"):
+        kmeans().fit(ROWS, sample_dims=("y", "x"))
+
+
+def test_variables_lie_along_the_same_dimensions():
+    ds = scene().to_dataset("band")
+    with pytest.raises(ValueError, match="got 'line' along"):
+        kmeans().fit(ds.assign(line=("y", np.arange(HEIGHT))))
+    with pytest.raises(ValueError, match="features of a Dataset are its variables"):
+        kmeans().fit(ds, feature_dim="band")
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".nc"])
+def test_command_line(suffix, tmp_path):
+    path = tmp_path / f"scene{suffix}"
+    if suffix == ".nc":
+        pytest.importorskip("h5netcdf")
+        scene().to_netcdf(path, engine="h5netcdf")
+    else:
+        scene().chunk(y=20, x=15).to_zarr(path)
+    labels, model = tmp_path / "labels.zarr", tmp_path / "model.zarr"
+    fitting = ("fit", path, "-k", 3, "--algorithm", "kmeans", "--labels", labels)
+    found = as_json(*fitting, "--model", model)
+    assert (found["n_samples"], found["n_features"]) == (HEIGHT * WIDTH, 3)
+    opened = xarray.open_zarr(labels)["labels"]
+    assert_labels(opened, kmeans().fit(ROWS).labels_)
+    assert opened.y.values.tolist() == scene().y.values.tolist()
+    again = tmp_path / "again.zarr"
+    predicting = ("predict", path, "--model", model, "--labels", again, "--feature-dim", "band")
+    assert as_json(*predicting)["cluster_sizes"] == found["cluster_sizes"]
+    assert_labels(xarray.open_zarr(again)["labels"], opened.values.ravel())
+    assert "1,200 rows x 3 features" in succeed("plan", path, "-k", 3, "--sample-dims", "y,x").stdout
+    assert "no variable 'dark'; it has light" in fail(2, "plan", path, "-k", 3, "--variable", "dark")
+    succeed(*fitting, "--overwrite")
+
+
+def test_files_say_what_reads_them(tmp_path):
+    (tmp_path / "scene.tif").write_bytes(b"II*")
+    if importlib.util.find_spec("rioxarray") is None:
+        assert "pip install rioxarray" in fail(2, "plan", tmp_path / "scene.tif", "-k", 3)
+    table = tmp_path / "table.zarr"
+    da.from_array(ROWS).to_zarr(table)
+    assert "are for rasters that xarray opens" in fail(2, "plan", table, "-k", 3, "--feature-dim", "band")
+    scene().chunk().drop_vars("band").to_zarr(tmp_path / "scene.zarr")
+    scaled = ("fit", tmp_path / "scene.zarr", "-k", 3, "--labels", tmp_path / "l.zarr", "--scale", "standard")
+    assert "--scale is not for rasters" in fail(2, *scaled)
