@@ -50,6 +50,8 @@ def _with_grids(method: Callable[..., Any]) -> Callable[..., Any]:
         if fits:
             _name_features(self, found)
             self.labels_ = grid.labels(self.labels_, self.n_clusters_, self.missing)
+            if hasattr(self, "agreement_"):
+                self.agreement_ = grid.numbers(self.agreement_, "agreement")
         return self.labels_ if name == "fit_predict" else _on_grid(self, name, result, found)
 
     on_grids.takes_grids = True  # type: ignore[attr-defined]

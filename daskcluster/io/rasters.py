@@ -80,6 +80,10 @@ class Grid:
         found.attrs.update(long_name="cluster", flag_values=np.array(values, np.int32), flag_meanings=meanings)
         return found
 
+    def numbers(self, values: Any, name: str) -> Any:
+        """One number a row (n,) on the grid."""
+        return self._put(values, self.dims, self.coords, name)
+
     def points(self, points: Any, names: Sequence[str]) -> Any:
         """Transformed rows (n, q) on the grid, components last."""
         return self._put(points, (*self.dims, "component"), {**self.coords, "component": list(names)}, "points")

@@ -272,3 +272,30 @@ def test_files_say_what_reads_them(tmp_path):
     scene().chunk().drop_vars("band").to_zarr(tmp_path / "scene.zarr")
     scaled = ("fit", tmp_path / "scene.zarr", "-k", 3, "--labels", tmp_path / "l.zarr", "--scale", "standard")
     assert "--scale is not for rasters" in fail(2, *scaled)
+
+
+def every_estimator() -> list[Any]:
+    """One of each that clusters rows, at a small size."""
+    graph = {"n_representatives": 60, "random_state": 0}
+    return [
+        dc.USPEC(3, **graph),
+        dc.USENC(3, n_base_clusterings=3, n_graphs=1, k_range=(3, 6), **graph),
+        dc.Ensemble(3, base=dc.KMeans(3), n_base_clusterings=3, k_range=(3, 6), random_state=0),
+        dc.FastCSC(3, **graph),
+        dc.FastCSPML(3, n_landmarks=60, random_state=0),
+    ]
+
+
+@pytest.mark.parametrize("model", every_estimator(), ids=lambda model: type(model).__name__)
+def test_every_estimator_answers_on_the_grid(model):
+    y = np.full(HEIGHT * WIDTH, -1)
+    y[::7] = np.arange(HEIGHT * WIDTH)[::7] // WIDTH // 14
+    given = {"y": xarray.DataArray(y.reshape(HEIGHT, WIDTH), dims=("y", "x"))} if "CS" in type(model).__name__ else {}
+    column = {name: value.values.ravel() for name, value in given.items()}
+    found = model.fit(scene().chunk({"y": 16, "x": 11, "band": 2}), **given)
+    labels, agreement = found.labels_, getattr(found, "agreement_", None)
+    expected = model.fit(da.from_array(ROWS, chunks=(200, -1)), **column)
+    assert_labels(labels, np.asarray(expected.labels_))
+    if agreement is not None:
+        assert (agreement.name, agreement.dims) == ("agreement", ("y", "x"))
+        np.testing.assert_array_equal(agreement.values.ravel(), np.asarray(expected.agreement_))
