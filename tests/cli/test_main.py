@@ -15,7 +15,8 @@ from tests.cli.calls import ROOT, succeed
 
 
 def test_help_names_every_command_and_option():
-    assert set(main.commands) == {"make", "convert", "fit", "predict", "consensus", "score", "info", "plan", "demo"}
+    known = {"make", "convert", "fit", "predict", "consensus", "score", "info", "plan", "demo", "n-clusters", "report"}
+    assert set(main.commands) == known
     text = succeed("--help").stdout
     for name, command in main.commands.items():
         assert name in text

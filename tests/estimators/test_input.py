@@ -857,7 +857,7 @@ BAD_KMEANS: list[tuple[str, Any, type[Exception], str]] = [
     ("init", "kmeans", ValueError, f"{INIT}, got 'kmeans'"),
 ]
 BAD_INIT: list[tuple[str, Any, type[Exception], str]] = [
-    ("init", value, ValueError, rf"{INIT} or a finite array of shape \(3, 2\), got {words}")
+    ("init", value, ValueError, rf"{INIT}, a finite array of shape \(3, 2\), or a function that gives one, got {words}")
     for value, words in [
         (None, "None"),
         (5, "5"),
