@@ -87,10 +87,12 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
     return None if value is None else [name.strip() for name in value.split(",")]
 
 
-@click.command(short_help="Turn an npy, npz, csv or parquet file into a Zarr array.")
+@click.command(short_help="Turn a file of rows into a Zarr array.")
 @click.argument("source", metavar="IN", type=PATH)
 @click.argument("out", metavar="OUT.zarr", type=PATH)
-@click.option("--format", type=click.Choice(["npy", "npz", "csv", "parquet"]), help="By default from the file's name.")
+@click.option(
+    "--format", type=click.Choice(["npy", "npz", "csv", "parquet", "hdf5"]), help="By default from the file's name."
+)
 @click.option("--columns", metavar="A,B,...", callback=_names, help="Columns to take, by name or by number from 0.")
 @click.option("--member", help="Array of an npz file.")
 @click.option(
@@ -102,16 +104,19 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
 @click.option("--dtype", help="Type of the stored values, such as float32.")
 @overwrite_option
 @storage_options_option
+@click.option("--quiet", is_flag=True, help="Say nothing but errors; with --json, its line only.")
 @json_option
-def convert(source: str, out: str, overwrite: bool, as_json: bool, **how: Any) -> None:
+def convert(source: str, out: str, overwrite: bool, quiet: bool, as_json: bool, **how: Any) -> None:
     """Store the rows of the file IN as the Zarr array OUT.zarr, in bounded memory.
 
     IN is an npy, npz, csv (also tsv, txt, and compressed) or parquet file, or a folder of csv or parquet files, read in
-    the order of the numbers in their names. Every column must be numeric; choose with --columns.
+    the order of the numbers in their names, or a dataset of an HDF5 or NetCDF 4 file, file.h5/name. Every column must
+    be numeric; choose with --columns. One column of lists of one length is a table of vectors.
     """
     from ..io.convert import convert as convert_file
 
     check_outputs(overwrite, {"the input": source}, {"OUT": out})
     array = convert_file(source, out, overwrite=overwrite, **how)
     result = {"command": "convert", "source": source, **describe_array(array), "path": out}
-    show(result, as_json, f"converted {source}", array_lines(result))
+    if as_json or not quiet:
+        show(result, as_json, f"converted {source}", array_lines(result))

@@ -33,7 +33,7 @@ class FitOutputs:
     picture: str | None = None
 
 
-@click.command(short_help="Cluster a Zarr array.")
+@click.command(short_help="Cluster stored rows.")
 @click.argument("rows", metavar="X.zarr", type=PATH)
 @estimator_options
 @constraint_options
@@ -56,7 +56,8 @@ def fit(
 ) -> None:
     """Cluster the rows of the Zarr array X.zarr, or the pixels of a raster that xarray opens.
 
-    Outputs appear when they are complete. An array inside a group is named by its path, group.zarr/X. Labels of a
+    Outputs appear when they are complete. An array inside a group is named by its path, group.zarr/X. In its place
+    stands a parquet file or a folder of them, an npy file, or a dataset of an HDF5 file, file.h5/name. Labels of a
     raster are a group on its grid.
     """
     if outputs == FitOutputs():

@@ -41,6 +41,8 @@ def _describe_node(path: str) -> tuple[dict[str, Any], Lines]:
     from ..files.nodes import open_node
     from ..io import model_summary
 
+    if (table := _describe_table(path)) is not None:
+        return table
     node: zarr.Array[Any] | zarr.Group
     try:
         node = open_node(path)
@@ -56,6 +58,20 @@ def _describe_node(path: str) -> tuple[dict[str, Any], Lines]:
     attributes, arrays = dict(node.attrs), _describe_arrays(node)
     lines = [(name, _array_text(about)) for name, about in arrays.items()]
     return {"kind": "group", "attributes": attributes, "arrays": arrays}, lines + _attribute_lines(attributes)
+
+
+def _describe_table(path: str) -> tuple[dict[str, Any], Lines] | None:
+    """Describe a file of rows that is no Zarr array; None where there is none."""
+    from ..io.tables import open_table
+
+    table = open_table(path)
+    if table is None:
+        return None
+    shape, dtype = list(map(int, table.array.shape)), str(table.array.dtype)
+    lines = [("shape", _shape_text(shape)), ("dtype", dtype)]
+    if table.columns is not None:
+        lines.append(("columns", ", ".join(table.columns)))
+    return {"kind": "file of rows", "shape": shape, "dtype": dtype, "columns": table.columns}, lines
 
 
 def describe_array(array: zarr.Array[Any]) -> dict[str, Any]:

@@ -8,16 +8,17 @@ from .failures import InputError
 
 if TYPE_CHECKING:
     import dask.array as da
-    import zarr
 
 __all__ = ["open_array", "open_labels", "open_rows_for", "open_table"]
 
 
-def open_array(path: str, n_axes: int = 2) -> zarr.Array[Any]:
-    """Open an array to look at its shape; raises, and says what stands under the path, when it is none."""
+def open_array(path: str, n_axes: int = 2) -> Any:
+    """Open an array, or a file of rows, to look at its shape; raises, and says what stands there, when it is none."""
     from ..io import open_rows
+    from ..io.tables import open_table
 
-    return open_rows(path, n_axes=n_axes)
+    table = open_table(path)
+    return open_rows(path, n_axes=n_axes) if table is None else table.array
 
 
 def open_rows_for(estimator: Any, path: str) -> Any:
@@ -32,7 +33,7 @@ def open_labels(path: str) -> Any:
     from ..io import open_dask
 
     array = open_array(path, n_axes=1)
-    return open_dask(array)[:, 0] if array.ndim == 2 and array.shape[1] == 1 else path
+    return open_dask(array)[:, 0] if len(array.shape) == 2 and array.shape[1] == 1 else path
 
 
 def open_table(path: str) -> da.Array:

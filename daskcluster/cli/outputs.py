@@ -12,8 +12,6 @@ from .cluster import Job
 from .failures import InputError
 
 if TYPE_CHECKING:
-    import zarr
-
     from ..files.atomic import OutputKind
 
 __all__ = ["about_estimator", "check_outputs", "check_picture", "draw", "write_labels", "write_rows"]
@@ -58,7 +56,7 @@ def check_outputs(
             check_output(path, overwrite=overwrite, kind=kinds.get(name, "array"))
 
 
-def check_picture(path: str | None, rows: zarr.Array[Any]) -> None:
+def check_picture(path: str | None, rows: Any) -> None:
     """Refuse a picture that could not be drawn in the end."""
     if path is None:
         return
@@ -67,7 +65,7 @@ def check_picture(path: str | None, rows: zarr.Array[Any]) -> None:
     suffix = Path(path).suffix.lower()
     if suffix not in ("", ".png", ".pdf", ".svg", ".jpg", ".jpeg"):
         raise InputError(f"--picture: expected a .png, .pdf, .svg or .jpg file, got {path!r}")
-    if rows.ndim != 2 or rows.shape[1] < 2:
+    if len(rows.shape) != 2 or rows.shape[1] < 2:
         raise InputError(f"--picture needs rows with two features or more, got an array {rows.shape}")
 
 

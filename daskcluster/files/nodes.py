@@ -82,19 +82,21 @@ def no_node(path: PathInput, error: Exception) -> Exception:
         hint = f"; {str(here / inside)!r} has some" if inside else ""
         return ValueError(f"{name!r} is a folder, not a Zarr array: it has no Zarr metadata{hint}")
     if here.exists():
-        advice = _FILES.get(here.suffix.lower(), "`daskcluster convert` reads .npy, .npz, .csv and .parquet")
+        advice = _FILES.get(
+            here.suffix.lower(), "it may be .parquet, .npy or .h5 too, and `daskcluster convert` reads .npz and .csv"
+        )
         return ValueError(f"{name!r} is a file, not a Zarr array; {advice}")
     return FileNotFoundError(f"no Zarr array at {name!r}: nothing exists there")
 
 
 # How files of other kinds are read.
 _FILES = (
-    dict.fromkeys((".h5", ".hdf5", ".hdf"), "open it with h5py, and give one of its datasets")
-    | dict.fromkeys(
-        (".nc", ".nc4", ".grib", ".grib2"), "open it with xarray and chunks={}, and give that or a variable"
-    )
+    dict.fromkeys((".grib", ".grib2"), "open it with xarray and chunks={}, and give that or a variable")
     | dict.fromkeys((".tif", ".tiff", ".vrt"), "open it with rioxarray and chunks=True, and give that")
-    | {".h5ad": "open it with anndata, and give a dense table of it, such as adata.obsm['X_pca']"}
+    | dict.fromkeys(
+        (".csv", ".tsv", ".txt"), "every pass would parse its text again: store it with `daskcluster convert`"
+    )
+    | {".npz": "it has to be unpacked as a whole: store its array with `daskcluster convert`"}
 )
 
 

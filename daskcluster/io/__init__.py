@@ -3,7 +3,8 @@
 inputs.py    stored arrays as lazy dask arrays
 write.py     dask arrays into Zarr arrays, aligned to their chunks and atomically
 models/      fitted model <-> Zarr group of plain arrays and JSON
-convert/     npy, npz, csv, parquet -> Zarr, in bounded memory; import the function from there
+tables.py    files of rows that are read in place
+convert/     npy, npz, csv, parquet, HDF5 -> Zarr, in bounded memory; import the function from there
 
 The plain functions of `files` that belong to them are exported here too.
 """

@@ -2,7 +2,7 @@
 
 ==============================  ==========================================================================
 Zarr array in a folder          its metadata; size, times and number of the file of every chunk or shard
-memory map, HDF5 dataset        the same of its file, and which part of it
+HDF5 dataset, parquet files     the same of the file, and which part of it
 dask array                      where all that it is made from are such Zarr arrays: these, and dask's names
                                 of what is done with them
 NumPy columns beside the rows   their content
@@ -30,6 +30,7 @@ from ..files.chunks import chunk_key, local_folder, stored_unit
 from .graphs import source_layers
 from .inputs import Source
 from .sources import FileRows, Hdf5Rows, ZarrRows
+from .tables import ParquetRows
 
 __all__ = ["identity_of"]
 
@@ -78,6 +79,8 @@ def _mark(value: Any) -> Any:
         raise _Unknown  # who writes through a map changes no time before the system writes its pages
     if isinstance(value, Hdf5Rows):
         return ["hdf5", value.name, list(value.shape), value.dtype.str, _mark_of_files([value.path])]
+    if isinstance(value, ParquetRows):
+        return ["parquet", value.head.names, value.paths, list(value.shape), _mark_of_files(value.paths)]
     if isinstance(value, da.Array):
         return _mark_of_graph(value)
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:

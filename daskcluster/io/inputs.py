@@ -8,6 +8,7 @@ memory map                      read block by block from its file, by workers to
 dask array, dask dataframe      lazy; unknown chunk lengths are counted once, every chunk is held to its shape
 zarr.Array, path or URL of one  read block by block, straight into canonical blocks where chunks allow that
 HDF5 dataset                    the same
+path of another file            as `tables.py` opens it: parquet, npy, HDF5
 xarray object over dask         its dask array
 ==============================  ==========================================================================
 
@@ -39,6 +40,7 @@ from .missing import check_chunks
 from .nodata import Declared, declared
 from .reading import Reading, cut, cut_memory, known_rows, reading_of_chunks, reading_of_store
 from .sources import FileRows, Hdf5Rows, Stored, ZarrRows, file_rows, hdf5_rows
+from .tables import open_table
 
 __all__ = [
     "GivenChunks",
@@ -176,7 +178,9 @@ def _open(X: Any, name: str, *, label: bool, n_axes: int = 2) -> Source:
     refuse_container(name, X)
     chunked, named, beside = is_chunked(X), None, 0
     attributes, encoding = {}, {}
-    if isinstance(X, str | PathLike | zarr.Array | zarr.Group):
+    if (table := open_table(X)) is not None:
+        X, named, attributes = table.array, table.named, dict(table.attributes or {})
+    elif isinstance(X, str | PathLike | zarr.Array | zarr.Group):
         X = open_rows(X, n_axes=n_axes)  # says that a group is no array
         attributes = X.attrs.asdict()
     elif hasattr(X, "to_dask_array"):
@@ -217,7 +221,8 @@ def open_dask(source: zarr.Array[Any] | PathInput, name: str = "X") -> da.Array:
     MissingChunksWarning
         If chunks are missing; see `check_chunks`.
     """
-    return _in_natural_pieces(_open(open_rows(source), name, label=False))
+    opened = _open(source if open_table(source) is not None else open_rows(source), name, label=False)
+    return opened.array if isinstance(opened.array, da.Array) else _in_natural_pieces(opened)
 
 
 def open_pieces(name: str, array: zarr.Array[Any], rows: int) -> da.Array:
@@ -405,6 +410,8 @@ def open_column(name: str, values: Any) -> NDArray[Any] | da.Array:
 
     A table of one column is one. What a mask hides is -1, or NaN among floats: unknown.
     """
+    if (table := open_table(values)) is not None and isinstance(table.array, np.ndarray):
+        values = table.array
     source = _open(values, name, label=True, n_axes=1)
     if isinstance(source.array, da.Array):
         column: Any = source.array

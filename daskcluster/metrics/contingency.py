@@ -13,8 +13,9 @@ import zarr
 from numpy.typing import NDArray
 
 from ..files import open_rows
-from ..io.inputs import open_pieces
+from ..io.inputs import open_dask, open_pieces
 from ..io.reading import known_rows
+from ..io.tables import open_table
 from ..kernels.contingency import PairCounts, contingency_chunk, contingency_combine, contingency_finalize
 from ..runtime.execution import compute, reduce_blocks
 from ..runtime.pieces import array_pieces, recut
@@ -174,7 +175,9 @@ def open_input(name: str, value: ArrayInput, n_axes: int) -> Opened:
         If there is nothing under the path.
     """
     check_kind(name, value, f"an array of {n_axes} dimension{'s' * (n_axes > 1)}")
-    if isinstance(value, str | PathLike | zarr.Group):
+    if open_table(value) is not None:
+        value = open_dask(value, name)
+    elif isinstance(value, str | PathLike | zarr.Group):
         value = open_rows(value, n_axes=n_axes)
     elif hasattr(value, "to_dask_array"):
         value = value.to_dask_array()

@@ -152,10 +152,9 @@ def test_sparse_matrices_of_anndata(tmp_path):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("x.csv", "`daskcluster convert` reads .npy, .npz, .csv and .parquet"),
-        ("x.h5", "open it with h5py, and give one of its datasets"),
-        ("x.h5ad", "open it with anndata, and give a dense table of it"),
-        ("x.NC", "open it with xarray and chunks={}, and give that or a variable"),
+        ("x.csv", "every pass would parse its text again: store it with `daskcluster convert`"),
+        ("x.npz", "it has to be unpacked as a whole: store its array with `daskcluster convert`"),
+        ("x.bin", "it may be .parquet, .npy or .h5 too, and `daskcluster convert` reads .npz and .csv"),
         ("x.tif", "open it with rioxarray"),
     ],
 )

@@ -142,9 +142,9 @@ WRONG: dict[str, tuple[Callable[[], Any], Any, str]] = {
     "a text file": (
         lambda: Path("text.txt"),
         V,
-        "^'text.txt' is a file, not a Zarr array; `daskcluster convert` reads",
+        "^'text.txt' is a file, not a Zarr array; every pass would parse its text again",
     ),
-    "an HDF5 file": (lambda: "data.h5", V, "is a file, not a Zarr array; open it with h5py, and give one of its"),
+    "an HDF5 file": (lambda: "data.h5", V, "data.h5' is not an HDF5 file that can be read"),
     "a folder": (lambda: Path("folder"), V, "^'folder' is a folder, not a Zarr array: it has no Zarr metadata$"),
     "broken metadata": (lambda: "broken.zarr", V, "^'broken.zarr' has Zarr metadata that cannot be read: "),
     "an empty group": (lambda: "empty.zarr", V, "^'empty.zarr' is an empty Zarr group, not a Zarr array$"),

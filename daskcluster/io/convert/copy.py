@@ -27,6 +27,8 @@ from ...typing import PathInput
 from ...validation import check_flag, check_integer
 from . import csv_files, parquet_files
 from .csv_files import read_csv
+from .hdf5_files import SUFFIXES as HDF5_SUFFIXES
+from .hdf5_files import hdf5_at, read_hdf5
 from .numpy_files import read_npy, read_npz
 from .parquet_files import read_parquet
 from .rows import Columns, Request, Rows, column_label
@@ -52,12 +54,13 @@ def convert(
     ----------
     source : str or os.PathLike
         A file; for parquet and csv also a folder of files, read in the order of their names, in which numbers count
-        as numbers: part.10 follows part.9, as dask writes and reads them.
+        as numbers: part.10 follows part.9, as dask writes and reads them. A dataset of an HDF5 file, or a variable of
+        a NetCDF 4 file, is named behind the file: ``"file.h5/name"``; the only table of a file needs no name.
     destination : str or os.PathLike
         The Zarr array to be; it appears there when it is complete.
-    format : {"npy", "npz", "csv", "parquet"}, optional
+    format : {"npy", "npz", "csv", "parquet", "hdf5"}, optional
         By default from the file's name: ``.npy``, ``.npz``, ``.csv``, ``.tsv``, ``.txt`` (these three also
-        compressed: ``.csv.gz``), ``.parquet``, ``.pq``.
+        compressed: ``.csv.gz``), ``.parquet``, ``.pq``, ``.h5``, ``.hdf5``, ``.hdf``, ``.h5ad``, ``.nc``, ``.nc4``.
     columns : sequence of str or int, optional
         Which columns, in which order: names, or numbers from 0, also as strings. By default all.
     member : str, optional
@@ -95,14 +98,15 @@ def convert(
 
     Notes
     -----
-    Missing values of csv and parquet become NaN. The work runs in this process, one block after the other:
-    reading and parsing bound it, not the processor.
+    Missing values of csv and parquet become NaN, as does what an HDF5 dataset or NetCDF variable declares as no data.
+    The work runs in this process, one block after the other: reading and parsing bound it, not the processor.
     """
     path = Path(expand(source))
-    if not path.exists():
+    if not path.exists() and hdf5_at(path) is None:
         raise FileNotFoundError(f"no file at {os.fspath(source)!r}")
     place = place_at(destination)  # refuses what is no path
-    check_apart({"destination": os.fspath(destination)}, {"source": os.fspath(source)})
+    file, _ = hdf5_at(path) or (source, "")
+    check_apart({"destination": os.fspath(destination)}, {"source": os.fspath(file)})
     check_outside(place, os.fspath(destination))
     check_output(destination, overwrite=overwrite, kind="array")
     wanted = None if dtype is None else _numeric_dtype(dtype)
@@ -129,6 +133,7 @@ _READERS: dict[str, Callable[[Path, Request], Rows]] = {
     "npz": read_npz,
     "csv": read_csv,
     "parquet": read_parquet,
+    "hdf5": read_hdf5,
 }
 FORMATS = tuple(_READERS)
 
@@ -140,11 +145,13 @@ _SUFFIXES = {
     "txt": "csv",
     "parquet": "parquet",
     "pq": "parquet",
-}
+} | {suffix[1:]: "hdf5" for suffix in HDF5_SUFFIXES}
 
 
 def _format_of(path: Path) -> str:
     """Return the format that a file's name says."""
+    if hdf5_at(path) is not None:
+        return "hdf5"
     if path.is_dir():
         return _format_of_folder(path)
     suffixes = [suffix.lower().lstrip(".") for suffix in path.suffixes]

@@ -62,7 +62,7 @@ def test_arguments_are_checked_first(tmp_path, out):
         convert(tmp_path / "x.csv", out)
     (tmp_path / "x.csv").write_text("1,2")
     for arguments, message in [
-        ({"format": "xls"}, "format: expected one of npy, npz, csv, parquet, got 'xls'"),
+        ({"format": "xls"}, "format: expected one of npy, npz, csv, parquet, hdf5, got 'xls'"),
         ({"dtype": "str"}, "dtype: expected integers or floating numbers"),
         ({"dtype": "nonsense"}, "dtype: expected a numeric type"),
         ({"chunk_rows": 0}, "chunk_rows must be an integer >= 1, got 0"),
