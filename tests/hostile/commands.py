@@ -157,7 +157,9 @@ CASES: list[Case] = [
         "convert header.csv out", "'0,1', may name the columns or be a row; say which with --header or --no-header$"
     ),
     command("convert words.csv out", "column 'b' is not numeric: 'x' in row 0; choose others with --columns$"),
-    command("convert data.xyz out", r"the name does not tell the format; give --format \(npy, npz, csv, parquet, hdf5\)$"),
+    command(
+        "convert data.xyz out", r"the name does not tell the format; give --format \(npy, npz, csv, parquet, hdf5\)$"
+    ),
     command("convert torn.npy out", "'torn.npy' is not an npy file of numbers"),
     command("convert objects.npy out", "'objects.npy' is not an npy file of numbers"),
     command("convert torn.parquet out", "'torn.parquet' is not a parquet file"),

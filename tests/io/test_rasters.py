@@ -276,7 +276,7 @@ def test_files_say_what_reads_them(tmp_path):
 
 def every_estimator() -> list[Any]:
     """One of each that clusters rows, at a small size."""
-    graph = {"n_representatives": 60, "random_state": 0}
+    graph: dict[str, Any] = {"n_representatives": 60, "random_state": 0}
     return [
         dc.USPEC(3, **graph),
         dc.USENC(3, n_base_clusterings=3, n_graphs=1, k_range=(3, 6), **graph),
