@@ -709,9 +709,9 @@ def test_paths_without_an_array(make_single, tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(ValueError, match="is a folder, not a Zarr array"):
         make_single().fit(str(tmp_path / "folder"))
-    np.save(tmp_path / "X.npy", BLOBS)
+    (tmp_path / "X.bin").write_bytes(BLOBS.tobytes())
     with pytest.raises(ValueError, match="is a file, not a Zarr array"):
-        make_single().fit(tmp_path / "X.npy")
+        make_single().fit(tmp_path / "X.bin")
     model = make_single().fit(BLOBS)
     model.save(tmp_path / "model.zarr")
     with pytest.raises(ValueError, match="is a saved model"):
@@ -864,7 +864,6 @@ BAD_INIT: list[tuple[str, Any, type[Exception], str]] = [
         (np.zeros((2, 2)), "array"),
         ([[0, 1], [1, 2], [2, np.nan]], r"\[\[0, 1\]"),
         ([["a", "b"]] * 3, r"\[\['a', 'b'\]"),
-        (len, "<built-in function len>"),
     ]
 ]
 
