@@ -380,7 +380,7 @@ def test_a_loaded_model_predicts_the_same(parameters, chunked, tmp_path):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
     for name in ("bandwidth_", "n_clusters_", "n_iter_", "n_features_in_", "neighborhood_size_"):
         assert getattr(loaded, name) == getattr(model, name)
-    assert set(vars(model)) - set(vars(loaded)) == {"labels_"}
+    assert set(vars(model)) - set(vars(loaded)) == {"labels_", "_record"}
 
 
 def test_a_saved_model_is_plain_zarr_and_json(tmp_path):

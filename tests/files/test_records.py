@@ -99,7 +99,7 @@ def test_what_could_not_be_written_is_not_there(tmp_path, monkeypatch):
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(records, "_append", full)
+        patch.setattr(records._log, "add", full)
         with pytest.raises(OSError, match="no space"):
             records.put({"b": 2}, forget=("a",))
     assert list(records) == ["a"]
