@@ -24,6 +24,7 @@ from daskcluster.io.identity import identity_of
 from daskcluster.io.inputs import open_column, open_source
 from daskcluster.io.tables import open_table
 from tests.cli.calls import as_json, fail, succeed
+from tests.slow import slowly
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -95,7 +96,7 @@ def test_names_of_columns_are_held_to(tmp_path):
         model.predict(tmp_path / "other.parquet")
 
 
-@pytest.mark.parametrize("form", ["folder of parquet", "npy", "HDF5"])
+@pytest.mark.parametrize("form", ["npy", *slowly("folder of parquet", "HDF5")])
 def test_workers_read_them_by_themselves(form, tmp_path, cluster_processes):
     path = FORMS[form](tmp_path)
     expected = dc.KMeans(3, random_state=0).fit(ROWS).labels_

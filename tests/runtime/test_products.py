@@ -213,7 +213,7 @@ def test_a_fit_of_numpy_leaves_no_scratch_store(scratch):
 
 
 def test_a_failed_fit_leaves_no_scratch_store(scratch, monkeypatch):
-    monkeypatch.setattr(cut_module, "transfer_cut", lambda graph, n_components: 1 / 0)
+    monkeypatch.setattr(cut_module, "cut_small_graph", lambda *arguments: 1 / 0)
     model = dc.USPEC(3, n_representatives=30, random_state=0)
     with pytest.raises(ZeroDivisionError):
         model.fit(np.random.default_rng(0).normal(size=(600, 2)))
@@ -446,7 +446,7 @@ def forbid(monkeypatch, *functions):
 
 STAGES = (
     (representatives_module, "choose_representatives"),
-    (cut_module, "transfer_cut"),
+    (cut_module, "cut_small_graph"),
     (discretize_module, "discretize"),
 )
 
