@@ -227,7 +227,7 @@ def test_short_counts(count, text):
 @pytest.mark.parametrize("values", [[0, 0.01, 0.02, 0.5, 0.6], [1, 0.99, 0.98, 0.5, 0.4]])
 def test_eigengap(values):
     axes = plot_eigenvalues(values)
-    assert axes.get_title() == "5 eigenvalues; largest gap, 0.48, after the first 3"
+    assert axes.get_title() == "5 eigenvalues; largest relative gap, 0.96, after the first 3"
     np.testing.assert_array_equal(offsets(axes), np.column_stack([np.arange(1, 6), values]))
     drawn(axes)
 
