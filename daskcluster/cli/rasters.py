@@ -79,6 +79,8 @@ def open_raster(path: str, choice: GridChoice) -> Raster | None:
                 f"--variable, --sample-dims and --feature-dim are for rasters that xarray opens; {path!r} is none"
             )
         return None
+    # Variables without dimensions, such as spatial_ref, tell of the others.
+    opened = opened.set_coords([name for name, variable in opened.data_vars.items() if not variable.ndim])
     names = list(opened.data_vars)
     data: Any = opened
     if choice.variable is not None:

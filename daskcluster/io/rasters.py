@@ -243,6 +243,11 @@ def _of_variables(X: Any, samples: tuple[Hashable, ...] | None, feature: Hashabl
     if not names:
         raise ValueError("X must have a variable with dimensions, got a Dataset without one")
     first = X[names[0]]
+    if samples is None and _named(first.dims):
+        raise ValueError(
+            f"X is a Dataset whose variable {names[0]!r} has a dimension of features, {_named(first.dims)[0]!r}: give "
+            f"ds[{names[0]!r}], or say sample_dims=(...) where it is one of samples"
+        )
     samples = tuple(first.dims) if samples is None else samples
     for name in names:
         if set(X[name].dims) != set(samples):
@@ -261,9 +266,15 @@ def _of_variables(X: Any, samples: tuple[Hashable, ...] | None, feature: Hashabl
     return GridRows(_framed(_flat(values, samples, _rows_of(values)), texts), texts, grid)
 
 
+#: What of a coordinate's encoding says how its numbers are meant.
+_OF_TIMES = ("units", "calendar", "grid_mapping")
+
+
 def _grid(X: Any, ordered: Any, samples: tuple[Hashable, ...]) -> Grid:
     shape = tuple(ordered.sizes[dim] for dim in samples)
-    coords = {name: coord for name, coord in X.coords.items() if set(coord.dims) <= set(samples)}
+    coords = {name: coord.copy() for name, coord in X.coords.items() if set(coord.dims) <= set(samples)}
+    for coord in coords.values():  # not the codecs and chunks of the store that it was read from
+        coord.encoding = {key: value for key, value in coord.encoding.items() if key in _OF_TIMES}
     attributes = {name: value for name, value in X.attrs.items() if name not in _OF_NUMBERS}
     encoding = {name: X.encoding[name] for name in ("grid_mapping",) if name in X.encoding}
     chunks = None if ordered.chunks is None else tuple(ordered.chunks[: len(samples)])

@@ -152,9 +152,11 @@ class Run:
         try:
             self._open.__exit__(*exception)
         finally:
-            if self._status is not None:
-                self._status.close()
-            self.products.close()
+            try:
+                if self._status is not None:
+                    self._status.close()
+            finally:
+                self.products.close()
 
     def __call__(self, stage: Stage, *results: Any) -> Any:
         """Call a stage with this run and the results that it needs."""

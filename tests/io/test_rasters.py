@@ -299,3 +299,17 @@ def test_every_estimator_answers_on_the_grid(model):
     if agreement is not None:
         assert (agreement.name, agreement.dims) == ("agreement", ("y", "x"))
         np.testing.assert_array_equal(agreement.values.ravel(), np.asarray(expected.agreement_))
+
+
+def test_a_dataset_of_bands_is_not_one_feature():
+    with pytest.raises(ValueError, match="has a dimension of features, 'band': give"):
+        kmeans().fit(scene().to_dataset(name="light"))
+
+
+def test_a_store_with_a_reference_system_and_other_codecs(tmp_path):
+    stored = scene().assign_coords(spatial_ref=0).chunk({"y": 16}).to_dataset(name="light").reset_coords("spatial_ref")
+    stored.drop_vars("band").to_zarr(tmp_path / "scene.zarr", zarr_format=2)
+    succeed("fit", tmp_path / "scene.zarr", "-k", "3", "--algorithm", "kmeans", "--labels", tmp_path / "l.zarr")
+    with xarray.open_zarr(tmp_path / "l.zarr") as labels:
+        assert labels["labels"].dims == ("y", "x")
+        assert {"lat", "x", "y", "spatial_ref"} <= set(labels.coords) | set(labels.data_vars)
