@@ -72,6 +72,8 @@ def open_raster(path: str, choice: GridChoice) -> Raster | None:
     InputError
         If options of rasters are given for something else, there is no such variable, or a package is not installed.
     """
+    from ..io.rasters import feature_dims
+
     opened = _open(path)
     if opened is None:
         if choice != GridChoice():
@@ -83,16 +85,20 @@ def open_raster(path: str, choice: GridChoice) -> Raster | None:
     opened = opened.set_coords([name for name, variable in opened.data_vars.items() if not variable.ndim])
     names = list(opened.data_vars)
     data: Any = opened
+    feature = choice.feature_dim
     if choice.variable is not None:
         if choice.variable not in names:
             raise InputError(f"--variable: {path!r} has no variable {choice.variable!r}; it has {', '.join(names)}")
         data = opened[choice.variable]
-    elif len(names) == 1 and (opened[names[0]].ndim > 2 or choice.feature_dim is not None):
-        data = opened[names[0]]
+    elif len(names) == 1:
+        named = feature_dims(opened[names[0]].dims) if choice.sample_dims is None else []
+        if opened[names[0]].ndim > 2 or feature is not None or named:
+            data = opened[names[0]]
+            feature = str(named[0]) if feature is None and len(named) == 1 else feature
     dims = choice.sample_dims
     keywords = {
         "sample_dims": None if dims is None else tuple(part.strip() for part in dims.split(",")),
-        "feature_dim": choice.feature_dim,
+        "feature_dim": feature,
     }
     return Raster(data, keywords)
 

@@ -112,3 +112,5 @@ def _beat(file: ObjectPath, content: bytes, token: str, ended: threading.Event) 
                 return
             if not ended.is_set():
                 file.write_bytes(content)
+            if ended.is_set():  # released while it was written: it would stand for a holder that there is not
+                file.unlink(missing_ok=True)

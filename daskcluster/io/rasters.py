@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 from .inputs import block_rows
 from .nodata import declared
 
-__all__ = ["Grid", "GridRows", "grid_rows"]
+__all__ = ["Grid", "GridRows", "feature_dims", "grid_rows"]
 
 logger = logging.getLogger("daskcluster")
 
 #: Names of a dimension that holds features, in lower case.
 FEATURE_NAMES = ("band", "bands", "channel", "channels", "component", "feature", "features", "variable", "wavelength")
+
+#: Dimensions of an image, in lower case: none of them holds features.
+PLANES = ({"y", "x"}, {"lat", "lon"}, {"latitude", "longitude"})
 
 #: Attributes that speak of the numbers of the input, and would be wrong beside labels.
 _OF_NUMBERS = frozenset(
@@ -185,12 +188,18 @@ def grid_rows(X: Any, sample_dims: Any = None, feature_dim: Any = None, *, label
     samples = (sample_dims,) if isinstance(sample_dims, str) else None if sample_dims is None else tuple(sample_dims)
     if kind == "Dataset":
         return _of_variables(X, samples, feature_dim, label)
-    if X.ndim <= 2 and samples is None and feature_dim is None and not (X.ndim == 2 and _named(X.dims[:1])):
+    if X.ndim <= 2 and samples is None and feature_dim is None and not (X.ndim == 2 and feature_dims(X.dims[:1])):
+        if {str(dim).lower() for dim in X.dims} in PLANES:
+            raise ValueError(
+                f"X has the dimensions {X.dims} of an image, and none of features: give it as a Dataset of one "
+                "variable, da.to_dataset(name='value'), or say feature_dim=... where one of them is that"
+            )
         return None
     return _of_array(X, samples, feature_dim, label)
 
 
-def _named(dims: Iterable[Hashable]) -> list[Hashable]:
+def feature_dims(dims: Iterable[Hashable]) -> list[Hashable]:
+    """Those dimensions that have a name of features."""
     return [dim for dim in dims if str(dim).lower() in FEATURE_NAMES]
 
 
@@ -210,7 +219,7 @@ def _of_array(X: Any, samples: tuple[Hashable, ...] | None, feature: Hashable | 
     left = [dim for dim in X.dims if dim not in (samples or ())]
     guessed = feature is None
     if guessed:
-        choices = left if samples is not None else _named(X.dims)
+        choices = left if samples is not None else feature_dims(X.dims)
         if len(choices) != 1:
             raise ValueError(
                 f"X has the dimensions {X.dims}, of which it is not clear which one holds the features; say "
@@ -227,9 +236,10 @@ def _of_array(X: Any, samples: tuple[Hashable, ...] | None, feature: Hashable | 
     if guessed:
         logger.info("X: features along %r, samples along %s", feature, samples)
     names = None
-    if feature in X.coords and X.coords[feature].dtype.kind in "UOT":
+    if feature in X.coords and X.coords[feature].dtype.kind in "UOTiuf":
         found = X.coords[feature].values.tolist()
-        names = tuple(found) if all(isinstance(name, str) for name in found) else None
+        # Numbers of bands are names, too: another order of them would be other features.
+        names = tuple(map(str, found)) if all(isinstance(name, str | int | float) for name in found) else None
     ordered = X.transpose(*samples, feature)
     grid = _grid(X, ordered, samples)
     values = _values(ordered, label)
@@ -243,10 +253,10 @@ def _of_variables(X: Any, samples: tuple[Hashable, ...] | None, feature: Hashabl
     if not names:
         raise ValueError("X must have a variable with dimensions, got a Dataset without one")
     first = X[names[0]]
-    if samples is None and _named(first.dims):
+    if samples is None and feature_dims(first.dims):
         raise ValueError(
-            f"X is a Dataset whose variable {names[0]!r} has a dimension of features, {_named(first.dims)[0]!r}: give "
-            f"ds[{names[0]!r}], or say sample_dims=(...) where it is one of samples"
+            f"X is a Dataset whose variable {names[0]!r} has a dimension of features, {feature_dims(first.dims)[0]!r}: "
+            f"give ds[{names[0]!r}], or say sample_dims=(...) where it is one of samples"
         )
     samples = tuple(first.dims) if samples is None else samples
     for name in names:

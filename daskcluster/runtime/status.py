@@ -86,8 +86,8 @@ class StatusWriter:
         self._closed = True
         folder = self._folder()
         if folder is not None:
-            for file in folder.glob(f"{STATUS_FILE}*"):
-                with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # it tells of the run, which must not fail for it
+                for file in folder.glob(f"{STATUS_FILE}*"):
                     file.unlink(missing_ok=True)
 
 

@@ -313,3 +313,28 @@ def test_a_store_with_a_reference_system_and_other_codecs(tmp_path):
     with xarray.open_zarr(tmp_path / "l.zarr") as labels:
         assert labels["labels"].dims == ("y", "x")
         assert {"lat", "x", "y", "spatial_ref"} <= set(labels.coords) | set(labels.data_vars)
+
+
+def test_numbers_of_bands_are_names():
+    """Another order of bands, or other bands, are other features."""
+    numbered = scene().assign_coords(band=[1, 2, 3])
+    model = kmeans().fit(numbered)
+    for other in (numbered.isel(band=[2, 1, 0]), numbered.assign_coords(band=[4, 5, 6])):
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(other)
+    assert_labels(model.predict(numbered), model.labels_.values.ravel())
+
+
+def test_an_image_without_features_is_no_table():
+    with pytest.raises(ValueError, match="of an image, and none of features"):
+        kmeans().fit(scene()[0])
+    assert kmeans().fit(scene()[0].to_dataset(name="red")).labels_.dims == ("y", "x")
+
+
+def test_a_stored_table_is_clustered_by_its_rows(tmp_path):
+    xarray.DataArray(ROWS, dims=("sample", "feature")).to_dataset(name="X").to_zarr(tmp_path / "t.zarr")
+    fit = ["fit", tmp_path / "t.zarr", "-k", "3", "--algorithm", "kmeans", "--labels", tmp_path / "l.zarr"]
+    succeed(*fit)
+    with xarray.open_zarr(tmp_path / "l.zarr") as labels:
+        assert labels["labels"].dims == ("sample",)
+        np.testing.assert_array_equal(labels["labels"].values, kmeans().fit(ROWS).labels_)
