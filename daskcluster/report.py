@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from dask.utils import format_bytes
 
-from .files import atomic_path
+from .files import atomic_path, check_output
 from .metrics.contingency import count_labels
 from .typing import ArrayInput, PathInput
 
@@ -39,12 +39,15 @@ def write_report(
     overwrite: bool = False,
 ) -> None:
     """Write the page of a fitted model; see `Clusterer.report`."""
+    check_output(path, overwrite=overwrite, kind="file")  # before anything is computed
     labels = getattr(model, "labels_", None) if labels is None else labels
+    grid = labels if getattr(labels, "ndim", 1) == 2 else None
+    X, labels, y = X if grid is None else None, _column(labels), _column(y)
     title = f"{type(model).__name__}: {model.n_clusters_} clusters" if title is None else title
     record = getattr(model, "_record", None)
     sections = [
         ("What came out", _outcome(model, record, labels)),
-        ("Pictures", _pictures(model, X, labels, y)),
+        ("Pictures", _pictures(model, X, labels, y, grid)),
         ("Scores against given classes", _scores(y, labels)),
         ("What it took", _costs(record)),
         ("Parameters", _table(("parameter", "value"), _parameters(model))),
@@ -55,6 +58,11 @@ def write_report(
     page = _PAGE.format(title=escape(title), style=_STYLE, body=body)
     with atomic_path(path, overwrite=overwrite, kind="file") as temporary:
         temporary.write_bytes(page.encode("utf-8"))
+
+
+def _column(values: Any) -> Any:
+    """Labels (n,) of those on a grid; what has one dimension, or none that is known, as it is."""
+    return getattr(values, "data", values).ravel() if getattr(values, "ndim", 1) > 1 else values
 
 
 # -- sections --------------------------------------------------------------------------------------------------------
@@ -89,10 +97,12 @@ def _outcome(model: Any, record: Any, labels: Any) -> str:
     return text + _table(("cluster", "rows", "share"), rows, caption="Sizes, the largest first") + rest
 
 
-def _pictures(model: Any, X: Any, labels: Any, y: Any) -> str:
+def _pictures(model: Any, X: Any, labels: Any, y: Any, grid: Any) -> str:
     from . import plotting
 
     drawn: list[tuple[Any, ...]] = []
+    if grid is not None:
+        drawn.append(("Map of the clusters", plotting.plot_label_map, grid))
     if X is not None and labels is not None:
         text = "Rows in the plane of their first two features, coloured by cluster"
         drawn.append((text, plotting.plot_labels, X, labels))

@@ -74,6 +74,16 @@ def test_it_can_be_read_aloud_and_asks_nothing_of_the_network(tmp_path):
     assert re.search(r"adjusted Rand index\s*1\.0000", page.text)
 
 
+def test_labels_on_a_grid_are_a_map(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    scene = xarray.DataArray(BLOBS.reshape(20, 30, 2), dims=("y", "x", "band"))
+    classes = xarray.DataArray(TRUTH.reshape(20, 30), dims=("y", "x"))
+    dc.KMeans(3, random_state=0).fit(scene).report(tmp_path / "page.html", scene, y=classes)
+    page = Page(tmp_path / "page.html")
+    assert any("Map of the clusters: 20 x 30 pixels" in str(text) for text in page.attributes("img", "alt"))
+    assert re.search(r"adjusted Rand index\s*1\.0000", page.text)
+
+
 def test_an_existing_file_is_not_replaced(tmp_path):
     model = dc.KMeans(3, random_state=0).fit(BLOBS)
     (tmp_path / "page.html").write_text("mine")

@@ -249,7 +249,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         path : path
             Of the page, one file with all in it. It appears only when complete.
         X : NumPy array, dask array, zarr.Array or path, (n, d), optional
-            The rows, for a picture of them.
+            The rows, for a picture of them; labels on a grid are drawn as a map instead.
         y : (n,), optional
             Classes of the rows, for scores and a table.
         labels : (n,), optional
