@@ -15,7 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 from ..errors import FewerClustersWarning, collected_warnings, warn_user
 from ..pipeline.kmeans import center_starts
 from ..pipeline.lloyd import best_of_starts
-from ..pipeline.spectrum import CLEAR_GAP, Spectrum
+from ..pipeline.spectrum import CLEAR_GAP, Spectrum, largest_gap_of
 from ..runtime.seeding import root_seed, stream
 from ..runtime.threads import one_blas_thread
 from ..typing import ArrayInput, Seed
@@ -191,7 +191,7 @@ def select_n_clusters(
     most = min(len(spectrum.relative_gaps) for spectrum in spectra)
     gaps = np.median([spectrum.relative_gaps[:most] for spectrum in spectra], axis=0)
     stability = _stability(models, most)
-    best = int(np.argmax(gaps[1:])) + 2 if most > 1 else 1
+    best = largest_gap_of(gaps)
     clear = most > 1 and gaps[best - 1] >= CLEAR_GAP and stability[best - 1] >= STABLE
     return ClusterNumber(
         best if clear else None,

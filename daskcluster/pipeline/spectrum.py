@@ -14,7 +14,7 @@ from .cut import sum_packed
 from .kmeans import center_starts
 from .lloyd import best_of_starts
 
-__all__ = ["CLEAR_GAP", "Spectrum", "spectrum_of"]
+__all__ = ["CLEAR_GAP", "Spectrum", "largest_gap_of", "spectrum_of"]
 
 #: A relative gap from which on the number of clusters is clear: the eigenvalue grows sevenfold. Within a long strip it
 #: grows fourfold.
@@ -52,7 +52,7 @@ class Spectrum:
     @property
     def largest_gap(self) -> int:
         """Number of eigenvalues, at least 2, before the largest relative gap, clear or not."""
-        return _largest_gap(self.relative_gaps)
+        return largest_gap_of(self.relative_gaps)
 
     @property
     def n_clusters(self) -> int | None:
@@ -142,7 +142,7 @@ def _look(
     eigenvalues = np.clip(1.0 - values, 0.0, 2.0)
     floor = ZERO / n_right**2
     gaps = np.diff(eigenvalues) / (eigenvalues[1:] + floor) if number > 1 else np.ones(1)
-    best = _largest_gap(gaps)
+    best = largest_gap_of(gaps)
     outliers = np.zeros(len(small), bool)
     if best < number:
         points = vectors[:, :best] / roots[:, None]
@@ -165,6 +165,6 @@ def _apart(points: NDArray[np.float64], number: int, first: int) -> NDArray[np.f
     return points[chosen]
 
 
-def _largest_gap(gaps: NDArray[np.float64]) -> int:
-    """The first gap is not compared: the first eigenvalue is 0 in any data."""
+def largest_gap_of(gaps: NDArray[np.float64]) -> int:
+    """Number of eigenvalues before the largest gap but the first one: the first eigenvalue is 0 in any data."""
     return int(np.argmax(gaps[1:])) + 2 if len(gaps) > 1 else 1
