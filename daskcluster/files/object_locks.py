@@ -48,6 +48,7 @@ class ObjectLock:
         self._file = place / LOCK_FILE
         self._token = uuid.uuid4().hex
         self._ended = threading.Event()
+        writing = threading.RLock()
         since = datetime.now(UTC).isoformat(timespec="seconds")
         content = json.dumps({**own_identity(), "since": since, "token": self._token}).encode()
         while not self._file.create(content):
@@ -56,9 +57,10 @@ class ObjectLock:
                 break  # ours: the first answer was lost, and the request made again
             if found is not None:
                 _clear(self._file, found, what)
-        self._finalizer = weakref.finalize(self, _release, self._file, self._token, self._ended, os.getpid())
-        beat = (self._file, content, self._token, self._ended)
-        threading.Thread(target=_beat, args=beat, name="daskcluster-lock", daemon=True).start()
+        self._finalizer = weakref.finalize(self, _release, self._file, self._token, self._ended, writing, os.getpid())
+        beat = (self._file, content, self._token, self._ended, writing)
+        self._heart = threading.Thread(target=_beat, args=beat, name="daskcluster-lock", daemon=True)
+        self._heart.start()
 
     def release(self) -> None:
         """Give the place free; once more does nothing."""
@@ -93,24 +95,23 @@ def _clear(file: ObjectPath, found: dict[str, Any], what: str) -> None:
         claim.unlink(missing_ok=True)
 
 
-def _release(file: ObjectPath, token: str, ended: threading.Event, holder: int) -> None:
+def _release(file: ObjectPath, token: str, ended: threading.Event, writing: threading.RLock, holder: int) -> None:
     if os.getpid() != holder:
         return  # a forked child ends
     ended.set()
-    with contextlib.suppress(OSError):
+    with writing, contextlib.suppress(OSError):  # what is being written comes first: nothing of ours comes after
         found = _read(file)
         if found is not None and found.get("token") == token:
             file.unlink(missing_ok=True)
 
 
-def _beat(file: ObjectPath, content: bytes, token: str, ended: threading.Event) -> None:
+def _beat(file: ObjectPath, content: bytes, token: str, ended: threading.Event, writing: threading.RLock) -> None:
     """Write the lock anew until it is released, or somebody took it over."""
     while not ended.wait(HEARTBEAT_SECONDS):
-        with contextlib.suppress(OSError):
+        with writing, contextlib.suppress(OSError):
+            if ended.is_set():
+                return
             found = _read(file)
             if found is None or found.get("token") != token:
                 return
-            if not ended.is_set():
-                file.write_bytes(content)
-            if ended.is_set():  # released while it was written: it would stand for a holder that there is not
-                file.unlink(missing_ok=True)
+            file.write_bytes(content)

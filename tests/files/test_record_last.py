@@ -228,6 +228,7 @@ def test_a_holder_shows_that_it_lives_until_somebody_took_its_place(s3, monkeypa
     while ("PUT", "/bucket/run/.daskcluster.lock") not in s3.requests:
         threading.Event().wait(0.01)
     lock._ended.set()
+    lock._heart.join()
     file.write_bytes(b'{"token": "other"}')
     lock.release()
     assert file.read_bytes() == b'{"token": "other"}'
