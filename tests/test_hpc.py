@@ -54,19 +54,35 @@ def test_the_job_script_of_the_page(tmp_path, monkeypatch):
         assert option in script, script
 
 
-@contextmanager
-def dask_processes(folder: Path, *options: str, workers: int = 2) -> Iterator[Path]:
-    """A scheduler and workers as a user starts them; gives the scheduler's file."""
-    file, log = folder / "scheduler.json", open(folder / "log", "w")  # noqa: SIM115
+def dask_commands(file: Path, *options: str) -> list[list[str]]:
+    """A scheduler and two workers."""
     dask = [sys.executable, "-m", "dask"]
+    scheduler = [*dask, "scheduler", "--scheduler-file", str(file), "--host", "127.0.0.1", "--port", "0", *options]
+    local = str(file.parent / "w")
+    worker = [*dask, "worker", "--scheduler-file", str(file), "--nthreads", "1", "--local-directory", local, *options]
+    return [[*scheduler, "--no-dashboard"], *[[*worker, "--no-dashboard", "--host", "127.0.0.1"]] * 2]
+
+
+def mpi_commands(file: Path) -> list[list[str]]:
+    """The line of the page, with what this machine has."""
+    pytest.importorskip("dask_mpi")
+    pytest.importorskip("mpi4py.MPI", exc_type=(ImportError, RuntimeError))
+    line = part(PAGE, r"\n(mpirun dask-mpi .*?) &\n").replace("\\\n", "")
+    line = line.replace("/shared", str(file.parent)).replace("ib0", "lo").replace("--nthreads 16", "--nthreads 1")
+    line = line.replace("60GB", "2GB").replace("/local/scratch/$SLURM_JOB_ID", str(file.parent / "w"))
+    programs = Path(sys.executable).parent
+    words = line.replace("dask-mpi", str(programs / "dask-mpi")).split()
+    return [[str(programs / "mpirun"), "-n", "4", *words[1:]]]
+
+
+@contextmanager
+def running(commands: list[list[str]], folder: Path) -> Iterator[None]:
+    """Processes that run meanwhile."""
+    log = open(folder / "log", "w")  # noqa: SIM115
     own: dict[str, Any] = {"stdout": log, "stderr": log, "env": os.environ | {"PYTHONPATH": str(ROOT)}, "cwd": folder}
-    commands = [[*dask, "scheduler", "--scheduler-file", str(file), "--host", "127.0.0.1", "--port", "0", *options]]
-    commands[0] += ["--no-dashboard"]
-    worker = [*dask, "worker", "--scheduler-file", str(file), "--nthreads", "1", "--local-directory", str(folder / "w")]
-    commands += [[*worker, "--no-dashboard", "--host", "127.0.0.1", *options] for _ in range(workers)]
     started = [subprocess.Popen(command, **own) for command in commands]
     try:
-        yield file
+        yield
     finally:
         for process in reversed(started):
             process.terminate()
@@ -91,11 +107,12 @@ def certificate(folder: Path) -> dict[str, str]:
     return settings | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
 
 
-@pytest.mark.parametrize("tls", slowly(False, True))
-def test_a_scheduler_of_ones_own(tls, rows, tmp_path):
-    """A scheduler file and two workers; with certificates, which a client without one cannot pass."""
+@pytest.mark.parametrize("kind", slowly("tcp", "tls", "mpi"))
+def test_a_scheduler_of_ones_own(kind, rows, tmp_path):
+    """A scheduler file and workers; with certificates, which a client without one cannot pass; as an MPI program."""
     settings: dict[str, str] = {}
     options: list[str] = []
+    tls, file = kind == "tls", tmp_path / "scheduler.json"
     if tls:
         settings = certificate(tmp_path)
         names = {"--tls-ca-file": "dask.pem", "--tls-cert": "dask.pem", "--tls-key": "dask.key"}
@@ -106,7 +123,8 @@ def test_a_scheduler_of_ones_own(tls, rows, tmp_path):
         ]
     labels = tmp_path / "labels.zarr"
     fit = ["fit", rows, "--algorithm", "kmeans", "-k", "3", "--seed", "0", "--labels", labels, "--json", "--quiet"]
-    with dask_processes(tmp_path, *options) as file:
+    commands = mpi_commands(file) if kind == "mpi" else dask_commands(file, *options)
+    with running(commands, tmp_path):
         deadline = 600
         while not file.exists() and deadline:
             deadline -= 1
