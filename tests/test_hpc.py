@@ -66,13 +66,20 @@ def dask_commands(file: Path, *options: str) -> list[list[str]]:
 def mpi_commands(file: Path) -> list[list[str]]:
     """The line of the page, with what this machine has."""
     pytest.importorskip("dask_mpi")
-    pytest.importorskip("mpi4py.MPI", exc_type=(ImportError, RuntimeError))
     line = part(PAGE, r"\n(mpirun dask-mpi .*?) &\n").replace("\\\n", "")
     line = line.replace("/shared", str(file.parent)).replace("ib0", "lo").replace("--nthreads 16", "--nthreads 1")
     line = line.replace("60GB", "2GB").replace("/local/scratch/$SLURM_JOB_ID", str(file.parent / "w"))
     programs = Path(sys.executable).parent
     words = line.replace("dask-mpi", str(programs / "dask-mpi")).split()
     return [[str(programs / "mpirun"), "-n", "4", *words[1:]]]
+
+
+@contextmanager
+def dask_processes(folder: Path) -> Iterator[Path]:
+    """A scheduler and workers as a user starts them; gives the scheduler's file."""
+    file = folder / "scheduler.json"
+    with running(dask_commands(file), folder):
+        yield file
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from .. import __version__
 from .algorithms import ChosenEstimator, estimator_options
 from .cluster import Job, job_options
 from .failures import InputError
-from .inputs import open_array, open_rows_for
-from .options import PATH, bundled, shards_option
+from .inputs import open_array, open_part, open_rows_for
+from .options import PATH, Part, bundled, shards_option
 from .outputs import about_estimator, check_outputs, check_picture, draw, write_labels
 from .pairs import Known, constraint_options
 from .rasters import GridChoice, Raster, open_raster, raster_options, write_grid
@@ -165,30 +165,36 @@ def _kept(constraints: Any, labels: Any) -> dict[str, dict[str, Any]]:
 @click.argument("rows", metavar="X.zarr", type=PATH)
 @click.option("--model", type=PATH, metavar="M.zarr", required=True, help="The model that `fit` stored.")
 @click.option("--labels", type=PATH, metavar="OUT.zarr", required=True, help="Store the labels here.")
+@click.option("--part", type=Part(), metavar="I/N", help="Label the I-th of N parts of the rows, counted from 0.")
 @shards_option
 @raster_options
 @job_options(writes=True)
-def predict(rows: str, model: str, labels: str, grid: GridChoice, job: Job) -> None:
+def predict(rows: str, model: str, labels: str, part: tuple[int, int] | None, grid: GridChoice, job: Job) -> None:
     """Label the rows of the Zarr array X.zarr, or a raster, with a stored model, scaled as the rows of its fit were."""
     from ..io import load_model
 
     raster = open_raster(rows, grid)
     n_samples = (open_array(rows) if raster is None else raster).shape[0]
     if raster is not None:
-        _check_raster({"--shards": job.shards}, labels)
+        _check_raster({"--shards": job.shards, "--part": part}, labels)
     inputs, outputs = {"the input": rows, "--model": model}, {"labels": labels, **job.outputs()}
     check_outputs(job.overwrite, inputs, outputs, on_grid=raster is not None)
     estimator = load_model(model)
     if raster is not None and hasattr(estimator, "steps"):
         raise InputError(f"--model: {model!r} scales its rows, which is not for rasters; fit one without --scale")
-    start = time.perf_counter()
+    begun = time.perf_counter()
     with job.running():
-        about = {"model": model, "version": __version__}
+        about: dict[str, Any] = {"model": model, "version": __version__}
+        X: Any = open_rows_for(estimator, rows) if raster is None else None
+        if part is not None:
+            start, X = open_part(rows, part)
+            n_samples = X.shape[0]
+            about["rows"] = [start, start + n_samples]
         if raster is None:
-            sizes = write_labels(estimator.predict(open_rows_for(estimator, rows)), labels, about, job)
+            sizes = write_labels(estimator.predict(X), labels, about, job)
         else:
             sizes = write_grid(estimator.predict(raster.data, **raster.keywords), labels, about, job)
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - begun
     result = {"command": "predict", "n_samples": n_samples, "cluster_sizes": sizes, "seconds": seconds}
     result |= {"labels": labels, **peak_memory(job.cluster)}
     lines = [("rows", f"{n_samples:,}"), *size_lines(sizes, estimator), ("seconds", seconds_text(seconds))]

@@ -9,7 +9,7 @@ from .failures import InputError
 if TYPE_CHECKING:
     import dask.array as da
 
-__all__ = ["open_array", "open_labels", "open_rows_for", "open_table"]
+__all__ = ["open_array", "open_labels", "open_part", "open_rows_for", "open_table"]
 
 
 def open_array(path: str, n_axes: int = 2) -> Any:
@@ -26,6 +26,26 @@ def open_rows_for(estimator: Any, path: str) -> Any:
     from ..io import open_dask
 
     return open_dask(path) if hasattr(estimator, "steps") else path
+
+
+def open_part(path: str, part: tuple[int, int]) -> tuple[int, da.Array]:
+    """Return the first row of the i-th of n parts of stored rows, and the part; all parts together are all rows.
+
+    Parts end where stored chunks do, so that none is read by two of them, unless there are fewer chunks than parts.
+    """
+    import numpy as np
+
+    from ..io import open_dask
+
+    rows = open_dask(path)
+    index, parts = part
+    if parts > rows.shape[0]:
+        raise InputError(f"--part: {path!r} has {rows.shape[0]:,} rows, expected at most as many parts, got {parts:,}")
+    ends = np.cumsum((0, *rows.chunks[0]))
+    if parts >= len(ends):
+        ends = np.arange(rows.shape[0] + 1)
+    start, stop = (int(ends[i * (len(ends) - 1) // parts]) for i in (index, index + 1))
+    return start, rows[start:stop]
 
 
 def open_labels(path: str) -> Any:

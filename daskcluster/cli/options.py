@@ -20,6 +20,7 @@ __all__ = [
     "PATH",
     "Count",
     "ParamType",
+    "Part",
     "bundled",
     "clusters_option",
     "combined",
@@ -63,6 +64,22 @@ class Count(ParamType):
         except (ValueError, OverflowError):
             self.fail(f"{text!r} is not a number of rows, such as 2000000, 2e6 or 2M", param, ctx)
         return int(number)
+
+
+class Part(ParamType):
+    """One of several equal parts, counted from 0: 3/100."""
+
+    name = "part"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Read which one, and how many there are."""
+        try:
+            part, parts = (int(number) for number in str(value).split("/"))
+            if not 0 <= part < parts:
+                raise ValueError
+        except ValueError:
+            self.fail(f"{value!r} is no part I/N with 0 <= I < N, such as 0/100 or 99/100", param, ctx)
+        return part, parts
 
 
 clusters_option = click.option(

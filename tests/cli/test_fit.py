@@ -152,3 +152,23 @@ def test_what_does_not_fit_into_memory_is_refused(stores, monkeypatch):
     assert "512 MiB" in said
     assert not (stores / "never.zarr").exists()
     assert succeed("plan", stores / "x.zarr", "-k", 3).stdout.rstrip().endswith("512 MiB are there: refused")
+
+
+@pytest.mark.parametrize("parts", [3, 7])
+def test_parts_of_rows_are_all_rows(stores, tmp_path, parts):
+    """A job each: labels of the parts, one after the other, are those of the store; 7 parts do not fit its chunks."""
+    fit = ("fit", stores / "x.zarr", "--algorithm", "kmeans", "-k", 3, "--scale", "standard", "--seed", 0)
+    succeed(*fit, "--model", tmp_path / "m.zarr", "--labels", tmp_path / "all.zarr")
+    predict = ("predict", stores / "x.zarr", "--model", tmp_path / "m.zarr", "--overwrite", "--json")
+    found, stop = [], 0
+    for part in range(parts):
+        told = as_json(*predict, "--part", f"{part}/{parts}", "--labels", tmp_path / "part.zarr")
+        stored = zarr.open_array(tmp_path / "part.zarr")
+        start, stop = stop, stored.attrs["daskcluster"]["rows"][1]
+        assert stored.attrs["daskcluster"]["rows"] == [start, stop]
+        assert told["n_samples"] == stop - start == stored.shape[0]
+        found.append(stored[:])
+    np.testing.assert_array_equal(np.concatenate(found), zarr.open_array(tmp_path / "all.zarr")[:])
+    for part in ("3/3", "-1/3", "1", "0/0"):
+        assert "is no part I/N" in fail(2, *predict, "--part", part, "--labels", tmp_path / "part.zarr")
+    assert "expected at most as many parts" in fail(2, *predict, "--part", "0/99999", "--labels", tmp_path / "p.zarr")
