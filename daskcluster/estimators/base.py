@@ -33,6 +33,7 @@ from ..runtime.progress import inside_stage
 from ..runtime.stages import Run, Stage
 from ..typing import ArrayInput, PathInput
 from ..validation import check_integer, check_n_features, check_option, check_seed
+from .callbacks import CallbackSupport, stage_teller, take_callbacks
 from .frames import give_lazy_frames
 from .grids import TAKE_ROWS, TRANSFORM, is_lazy, take_grids
 
@@ -50,7 +51,7 @@ _SIZES = {"n_landmarks", "n_representatives"}
 _LEAST_SIZE = 50
 
 
-class Clusterer(ClusterMixin, BaseEstimator):
+class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     """Base of all estimators: a fit over row blocks in stages.
 
     A subclass names the attributes that make its model in `_fitted_names`, gives the stages of its fit in `_stages`,
@@ -69,6 +70,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        take_callbacks(cls)
         take_grids(cls, TAKE_ROWS)
         register(cls)
 
@@ -138,7 +140,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
         self._check_size(rows)
         # What is fitted inside another fit is a part of that one's plan.
         promise = None if inside_stage() or not checks_memory() else partial(self._promise, rows)
-        run = Run(rows, products, self._stages(), self.verbose, promise)
+        stages = list(self._stages())
+        run = Run(rows, products, stages, self.verbose, promise, stage_teller(self, X, len(stages)))
         self._record = run.record
         return run
 
@@ -275,8 +278,9 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without lazy `labels_`: a pickled model is as large as its small arrays."""
-        state = super().__getstate__()
-        state.pop("_record", None)
+        state = dict(super().__getstate__())  # Python gives the attributes themselves, not a copy
+        for passing in ("_record", "_callback_fit_ctx", "_skl_callbacks_to_teardown"):
+            state.pop(passing, None)
         return {key: value for key, value in state.items() if not (key[-1] == "_" and is_lazy(value))}
 
     def __sklearn_tags__(self) -> Tags:
@@ -320,7 +324,7 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     def _map(self, rows: Rows, what: str) -> da.Array:
         """Lazy output for the rows: "labels" (n,) int32, -1 for missing rows, or "points" (n, q), NaN for these."""
         function, arguments = self._block_function(what, rows.blocks.dtype)
-        columns, dtype = self._output(what)
+        columns, dtype = self._output(what, rows.blocks.dtype)
         return map_rows(
             checked_block,
             rows.blocks,
@@ -336,8 +340,8 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
             **arguments,
         )
 
-    def _output(self, what: str) -> tuple[int | None, Any]:
-        """Columns (None for one number a row) and dtype of an output."""
+    def _output(self, what: str, dtype: np.dtype[Any]) -> tuple[int | None, Any]:
+        """Columns (None for one number a row) and dtype of an output for rows of a dtype."""
         return (None, np.int32) if what == "labels" else (self._n_features_out, self._points_dtype)
 
     @abstractmethod

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ..errors import warn_user
 from ..io.inputs import Rows, check_column
 from ..kernels.lloyd import sqdist_to_centers
 from ..pipeline.discretize import assign_labels, warn_fewer
@@ -49,8 +50,9 @@ class KMeans(RowClusterer):
         Starts: greedy k-means++ or distinct random rows, both on a sample; k-means|| by passes over all rows; given
         centres; or a function of sampled rows, `n_clusters` and `random_state` that gives centres, as scikit-learn has
         it for all rows. With `storage` a function is refused: two of them cannot be told apart.
-    n_init : int
-        Starts; the one with the lowest inertia on the sample goes on. Given centres are one start. One start in a
+    n_init : int or "auto"
+        Starts; the one with the lowest inertia on the sample goes on. "auto" is 1, and 10 for ``init="random"``. Given
+        centres, or a function's, are one start; a `RuntimeWarning` says so of an array and more starts. One start in a
         hundred leaves two distant clusters with one centre, as in scikit-learn; three found all in 400 of 400 fits.
     max_iter : int
         Lloyd passes over all rows, at most.
@@ -67,8 +69,9 @@ class KMeans(RowClusterer):
 
     Attributes
     ----------
-    cluster_centers_ : (n_clusters_, d) float64
-        In the order of their first row.
+    cluster_centers_ : (n_clusters_, d) float64, or float32 for float32 rows
+        In the order of their first row. Sums and distances are taken in float64 all the same, and rows are assigned by
+        centres that are not rounded.
     labels_ : (n,) int32
         NumPy for NumPy; a lazy dask array for chunked input, which is no part of a pickled or copied model.
     inertia_ : float
@@ -102,7 +105,7 @@ class KMeans(RowClusterer):
         n_clusters: int = 8,
         *,
         init: Any = "k-means++",
-        n_init: int = 1,
+        n_init: int | Literal["auto"] = 1,
         max_iter: int = 100,
         tol: float = 1e-4,
         missing: str = "raise",
@@ -143,7 +146,8 @@ class KMeans(RowClusterer):
             found = run(s.scan, weights, sample_weight)
             starts = run(s.starts, found, weights, given)
             made = run(s.lloyd, found, starts, weights)
-            self.cluster_centers_ = found.form.restore(made.centers)
+            self._centers = found.form.restore(made.centers)
+            self.cluster_centers_ = self._centers.astype(float_dtype(run.rows.blocks.dtype))
             self.inertia_ = float(made.inertia) / found.form.scale / found.form.scale
             self.n_clusters_ = len(made.centers)
             self.n_iter_ = made.n_iter
@@ -162,10 +166,18 @@ class KMeans(RowClusterer):
         init = self.init if isinstance(self.init, str) else "given"
         return KMeansStages(
             Scan(self.n_clusters, sample_size(self.n_clusters)),
-            Starts(self.n_clusters, init, self.n_init, self.max_iter, self.tol),
+            Starts(self.n_clusters, init, self._n_starts, self.max_iter, self.tol),
             LloydPasses(self.n_clusters, self.max_iter, self.tol),
             Label(task_row_bytes=8 * self.n_clusters, over_input=True),
         )
+
+    @property
+    def _n_starts(self) -> Any:
+        if not isinstance(self.n_init, str):
+            return self.n_init
+        if self.n_init != "auto":
+            raise ValueError(f"n_init must be an integer >= 1 or 'auto', got {self.n_init!r}")
+        return 10 if isinstance(self.init, str) and self.init == "random" else 1
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -177,6 +189,8 @@ class KMeans(RowClusterer):
         if isinstance(self.init, str):
             return None
         if not callable(self.init):
+            if self._n_starts > 1:
+                warn_user(f"given centres are one start: init is an array, and n_init={self.n_init}", RuntimeWarning)
             return self._checked_centers(self.init, rows.n_features)
 
         def called(sample: NDArray[Any], seed: int) -> NDArray[np.float64]:
@@ -204,7 +218,13 @@ class KMeans(RowClusterer):
 
     @property
     def _assignment(self) -> dict[str, Any]:
-        return {"points": PreparedRows(self._form), "centers": self._form.prepare_points(self.cluster_centers_)}
+        return {"points": PreparedRows(self._form), "centers": self._form.prepare_points(self._exact_centers)}
+
+    @property
+    def _exact_centers(self) -> NDArray[np.float64]:
+        """The centres by which the fit assigned; those that are shown where someone has put others in their place."""
+        shown, exact = self.cluster_centers_, getattr(self, "_centers", None)  # earlier models have no others
+        return exact if exact is not None and np.array_equal(exact.astype(shown.dtype), shown) else shown
 
     @property
     def _n_features_out(self) -> int:
@@ -215,8 +235,12 @@ class KMeans(RowClusterer):
             return nearest_centers(**self._assignment).labels, {}
         return (least_block if what == "least" else distance_block), self._assignment
 
-    def _output(self, what: str) -> tuple[int | None, Any]:
-        return (None, np.float64) if what == "least" else super()._output(what)
+    def _output(self, what: str, dtype: np.dtype[Any]) -> tuple[int | None, Any]:
+        if what == "least":
+            return None, np.float64
+        if what == "points":
+            return self._n_features_out, float_dtype(dtype, self.cluster_centers_.dtype)
+        return super()._output(what, dtype)
 
     def score(self, X: ArrayInput, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the inertia of rows, new or old: the larger the nearer they are to the centres.
@@ -253,10 +277,15 @@ class KMeans(RowClusterer):
 
         Returns
         -------
-        (n, n_clusters_) float64
+        (n, n_clusters_) float64, or float32 where rows and centres are
             Euclidean; NumPy for NumPy, a lazy dask array for chunked input; NaN for missing rows.
         """
         return super().transform(X)
+
+
+def float_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
+    """float32 if all of them are, else float64."""
+    return np.dtype(np.float32 if all(dtype == np.float32 for dtype in dtypes) else np.float64)
 
 
 def distance_block(block: NDArray[Any], points: PreparedRows, centers: NDArray[np.float64]) -> NDArray[np.float64]:

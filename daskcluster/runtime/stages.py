@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
@@ -23,7 +23,7 @@ from .results import Results
 from .signals import ending_signals
 from .status import StatusWriter
 
-__all__ = ["Record", "Run", "Stage", "StageList"]
+__all__ = ["Record", "Run", "Stage", "StageList", "Teller"]
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,22 @@ class Record:
     peak_bytes: int = 0
 
 
+@dataclass(frozen=True)
+class Teller:
+    """Who else is told how far a fit is.
+
+    Attributes
+    ----------
+    stage : callable
+        Context for a stage, of its title.
+    end : callable
+        Called when all went well.
+    """
+
+    stage: Callable[[str], AbstractContextManager[Any]] = nullcontext
+    end: Callable[[], object] = lambda: None
+
+
 class Run:
     """One fit: its rows, where it keeps its products, its seed, and how it reports.
 
@@ -110,6 +126,8 @@ class Run:
     promise : callable, optional
         Compares the plan with the memory of the workers, before the first stage for which there are any, and gives it,
         or None while there are none; raises NotEnoughMemoryError.
+    teller : Teller, optional
+        Who else is told how far it is.
 
     Notes
     -----
@@ -125,6 +143,7 @@ class Run:
         stages: Any,
         verbose: bool,
         promise: Callable[[], Plan | None] | None = None,
+        teller: Teller | None = None,
     ) -> None:
         self.rows = rows
         self.products = products
@@ -132,6 +151,7 @@ class Run:
         self.results = Results(inner=inside_stage())
         self.record = Record(rows.n_samples)
         self._promise = promise
+        self._teller = teller or Teller()
         self._plan: Plan | None = None
         products.stages = [{"title": stage.title, "products": list(stage.kept)} for stage in stages]
         self._status = StatusWriter(lambda: products.held_folder, len(products.stages)) if products.named else None
@@ -149,6 +169,8 @@ class Run:
         return self
 
     def __exit__(self, *exception: Any) -> None:
+        if exception[0] is None:
+            self._teller.end()
         try:
             self._open.__exit__(*exception)
         finally:
@@ -163,7 +185,7 @@ class Run:
         if self._promise is not None and self._plan is None:
             self._plan = self.record.plan = self._promise()
         start = time.perf_counter()
-        with self._progress.stage(stage.title), promised(self._promised):
+        with self._progress.stage(stage.title), promised(self._promised), self._teller.stage(stage.title):
             made = stage(self, *results)
         self.record.seconds.append((stage.title, time.perf_counter() - start))
         self.record.peak_bytes = peak_bytes()

@@ -169,8 +169,8 @@ class Consensus(RowClusterer):
     def _block_check(self, rows: Rows) -> Any:
         return check_label_block
 
-    def _output(self, what: str) -> tuple[int | None, Any]:
-        return (None, np.float32) if what == "agreement" else super()._output(what)
+    def _output(self, what: str, dtype: np.dtype[Any]) -> tuple[int | None, Any]:
+        return (None, np.float32) if what == "agreement" else super()._output(what, dtype)
 
     def _block_function(self, what: str, dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:
         rule = self._rule()

@@ -222,11 +222,11 @@ class EnsembleBase(RowClusterer):
         outcome, arguments = self.consensus_._block_function(what, np.dtype(np.int32))
         return ensemble_block, {"members": members, "outcome": outcome, "arguments": arguments}
 
-    def _output(self, what: str) -> tuple[int | None, Any]:
+    def _output(self, what: str, dtype: np.dtype[Any]) -> tuple[int | None, Any]:
         if what == "base labels":
             most = int(self.consensus_._values.max())
             return self.n_base_clusterings, np.promote_types(np.int32, np.min_scalar_type(-most - 1))
-        return self.consensus_._output(what)
+        return self.consensus_._output(what, dtype)
 
     @property
     def _n_features_out(self) -> int:

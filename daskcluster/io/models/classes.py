@@ -23,7 +23,7 @@ FOREIGN: dict[str, tuple[str, ...]] = {
 }
 
 # Set by scikit-learn's own input checks, or younger than the first models; kept with every model that has them.
-COMMON_NAMES = ("n_features_in_", "feature_names_in_", "n_neighbors_", "gamma_", "_places", "_affinities")
+COMMON_NAMES = ("n_features_in_", "feature_names_in_", "n_neighbors_", "gamma_", "_places", "_affinities", "_centers")
 
 
 def class_of(estimator: Any) -> tuple[str, tuple[str, ...]]:
