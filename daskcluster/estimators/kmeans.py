@@ -190,7 +190,11 @@ class KMeans(RowClusterer):
             return None
         if not callable(self.init):
             if self._n_starts > 1:
-                warn_user(f"given centres are one start: init is an array, and n_init={self.n_init}", RuntimeWarning)
+                warn_user(  # scikit-learn's words, which filters of warnings know
+                    "Explicit initial center position passed: performing only one init in KMeans instead of "
+                    f"n_init={self.n_init}",
+                    RuntimeWarning,
+                )
             return self._checked_centers(self.init, rows.n_features)
 
         def called(sample: NDArray[Any], seed: int) -> NDArray[np.float64]:

@@ -183,7 +183,7 @@ def test_starts_by_number_or_automatic():
 
 def test_given_centers_are_one_start():
     given = BLOBS[:3]
-    with pytest.warns(RuntimeWarning, match="given centres are one start: init is an array, and n_init=10"):
+    with pytest.warns(RuntimeWarning, match="only one init in KMeans instead of n_init=10"):
         dc.KMeans(3, init=given, n_init=10).fit(BLOBS)
     dc.KMeans(3, init=given, n_init="auto").fit(BLOBS)
 
