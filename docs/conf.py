@@ -1,6 +1,7 @@
 """Settings of the documentation: MyST pages, numpydoc docstrings, the PyData theme."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 from daskcluster import __version__
@@ -51,5 +52,26 @@ def escape_fitted_names(app: Any, what: str, name: str, obj: Any, options: Any, 
             lines[i] = "`".join(parts)
 
 
+def list_for_machines(folder: Path) -> str:
+    """The pages with what the front page says of each, in the form of llms.txt: https://llmstxt.org."""
+    front = (folder / "index.md").read_text(encoding="utf-8")
+    claim = " ".join(re.search(r"^# daskcluster\n\n(.+?)\n\n", front, re.DOTALL)[1].split())
+    entries = re.findall(r"^- \{doc\}`(\w+)`: ((?:.+\n)(?:  .+\n)*)", front, re.MULTILINE)
+    lines = [f"- [{_title(folder, name)}]({name}.html): {' '.join(text.split())}" for name, text in entries]
+    claim = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", claim)
+    return "\n".join([f"# {project}", "", f"> {claim}", "", "## Docs", "", *lines, ""])
+
+
+def _title(folder: Path, name: str) -> str:
+    page = next(path for path in (folder / f"{name}.md", folder / f"{name}.rst") if path.exists())
+    return page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+
+
+def write_list_for_machines(app: Any, exception: Exception | None) -> None:
+    if exception is None and app.builder.format == "html":
+        Path(app.outdir, "llms.txt").write_text(list_for_machines(Path(app.srcdir)), encoding="utf-8")
+
+
 def setup(app: Any) -> None:
+    app.connect("build-finished", write_list_for_machines)
     app.connect("autodoc-process-docstring", escape_fitted_names, priority=900)  # after numpydoc
