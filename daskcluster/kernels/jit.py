@@ -11,14 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    FunctionCache,
-    InTreeCacheLocator,
-    UserProvidedCacheLocator,
-    UserWideCacheLocator,
-    ZipCacheLocator,
-)
+from numba.core import caching
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
@@ -73,7 +67,12 @@ def load_kept() -> int:
     return loaded
 
 
-class _UserFolder(UserWideCacheLocator):
+def _locator(name: str) -> Any:
+    """One of numba's places, whose names were private in older releases."""
+    return getattr(caching, name, None) or getattr(caching, f"_{name}")
+
+
+class _UserFolder(_locator("UserWideCacheLocator")):
     """The cache of a user who has a home: without one numba would make a folder ``~`` where the program runs."""
 
     def ensure_cache_path(self) -> None:
@@ -83,7 +82,7 @@ class _UserFolder(UserWideCacheLocator):
         super().ensure_cache_path()
 
 
-class _TemporaryFolder(UserWideCacheLocator):
+class _TemporaryFolder(_locator("UserWideCacheLocator")):
     """The last place to keep compiled code: a folder of this user alone among the temporary files."""
 
     def __init__(self, py_func: Any, py_file: str) -> None:
@@ -104,11 +103,11 @@ class _Implementation(CompileResultCacheImpl):
     """Looks where numba looks: in NUMBA_CACHE_DIR, beside the source, in the user's cache; and in one more place."""
 
     _locator_classes = (  # type: ignore[assignment]
-        UserProvidedCacheLocator,
-        InTreeCacheLocator,
+        _locator("UserProvidedCacheLocator"),
+        _locator("InTreeCacheLocator"),
         _UserFolder,
         *((_TemporaryFolder,) if hasattr(os, "getuid") else ()),
-        ZipCacheLocator,
+        _locator("ZipCacheLocator"),
     )
 
 
