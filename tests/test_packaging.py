@@ -14,7 +14,7 @@ import daskcluster as dc
 CHECKOUT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9-]+)(?:\[\w+\])?\s*>=(?P<least>[\d.]+)")
-#: Packages that conda-forge has under another name: dask without the packages that come with it on PyPI's `dask[array]`.
+#: Packages that conda-forge has under another name: its "dask" brings more than `dask[array]`.
 CONDA_NAMES = {"dask": "dask-core"}
 
 

@@ -1,6 +1,6 @@
 """What is published: wheel and sdist are built, installed where nothing of the checkout is seen, and used.
 
-Dependencies are those of the environment that runs the tests, so nothing is downloaded; `ci/release` installs them anew.
+Dependencies are those of the environment that runs the tests: nothing is downloaded. `ci/release` installs them anew.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .inputs import block_rows
 from .nodata import declared
 
-__all__ = ["Grid", "GridRows", "feature_dims", "grid_rows"]
+__all__ = ["Grid", "GridRows", "feature_dims", "grid_columns", "grid_rows"]
 
 logger = logging.getLogger("daskcluster")
 
@@ -111,10 +111,10 @@ class Grid:
             If it has other dimensions, lengths or coordinates.
         """
         if set(values.dims) != set(self.dims):
-            raise ValueError(f"{name} must have the dimensions {self.dims} of X's pixels, got {values.dims}")
+            raise ValueError(f"{name} must have the dimensions {self.dims} of the pixels, got {values.dims}")
         values = values.transpose(*self.dims)
         if values.shape != self.shape:
-            raise ValueError(f"{name} must have the shape {self.shape} of X's pixels, got {values.shape}")
+            raise ValueError(f"{name} must have the shape {self.shape} of the pixels, got {values.shape}")
         for dim in self.dims:
             if (
                 dim in values.indexes
@@ -125,6 +125,27 @@ class Grid:
         flat = _flat(values.data[..., None], self.dims, block_rows(1, np.dtype(np.float64)))[:, 0]
         found = declared(name, flat.dtype, values.attrs, values.encoding, label=True)
         return flat if found is None else _decoded(flat, found)
+
+
+def grid_columns(**labelings: Any) -> list[Any]:
+    """Labelings by their argument: those on a grid become columns (n,), in the order of the first one's pixels.
+
+    Raises
+    ------
+    ValueError
+        If two of them lie on different grids.
+    """
+    on_grid = {name: values for name, values in labelings.items() if _is_grid_of_labels(values)}
+    if not on_grid:
+        return list(labelings.values())
+    first = next(iter(on_grid.values()))
+    coords = {dim: first.coords[dim] for dim in first.dims if dim in first.coords}
+    grid = Grid(first.dims, first.shape, coords, {}, {}, None)
+    return [grid.column(name, values) if name in on_grid else values for name, values in labelings.items()]
+
+
+def _is_grid_of_labels(values: Any) -> bool:
+    return type(values).__module__.startswith("xarray") and len(getattr(values, "shape", ())) > 1
 
 
 @dataclass(frozen=True)

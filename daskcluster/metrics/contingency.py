@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..files import open_rows
 from ..io.inputs import open_dask, open_pieces
+from ..io.rasters import grid_columns
 from ..io.reading import known_rows
 from ..io.tables import open_table
 from ..kernels.contingency import PairCounts, contingency_chunk, contingency_combine, contingency_finalize
@@ -51,7 +52,8 @@ def contingency_matrix(labels_true: ArrayInput, labels_pred: ArrayInput) -> NDAr
         Integers of any size and sign, booleans, floating-point whole numbers or strings. The two may differ
         in type and in chunking; unknown chunk lengths are counted first. A path may name an array inside a
         group (``"run.zarr/labels"``). -1 is a label like any other: remove such rows first if they are not
-        to count.
+        to count. A DataArray may lie on a grid; with one of the same grid, pixels are compared whatever the
+        order of its dimensions.
 
     Returns
     -------
@@ -89,6 +91,7 @@ def count_pairs(labels_true: ArrayInput, labels_pred: ArrayInput) -> PairCounts:
 
     Parameters and errors are those of `contingency_matrix`, except that no table is too large.
     """
+    labels_true, labels_pred = grid_columns(labels_true=labels_true, labels_pred=labels_pred)
     return _count(
         ("labels_true", open_input("labels_true", labels_true, n_axes=1)),
         ("labels_pred", open_input("labels_pred", labels_pred, n_axes=1)),
@@ -114,6 +117,7 @@ def count_labels(labels: ArrayInput) -> tuple[Array, NDArray[np.int64]]:
     >>> values.tolist(), counts.tolist()
     ([-1, 3], [1, 2])
     """
+    (labels,) = grid_columns(labels=labels)
     opened = open_input("labels", labels, n_axes=1)
     if isinstance(opened, np.ndarray):
         nothing: Opened = np.broadcast_to(np.int8(0), opened.shape)

@@ -311,3 +311,21 @@ def test_a_chunk_that_is_shorter_than_declared_is_named():
     short = da.concatenate([da.from_delayed(dask.delayed(np.zeros)(n, int), (4,), int) for n in (4, 3)])
     with pytest.raises(ValueError, match=r"chunk \(1,\) of labels_pred has shape \(3,\), and was declared with"):
         contingency_matrix(np.zeros(8, int), short)
+
+
+@pytest.mark.parametrize("chunks", [None, {"y": 2, "x": 3}], ids=["NumPy", "dask"])
+def test_labels_on_a_grid(chunks):
+    xr = pytest.importorskip("xarray")
+    values = np.arange(24).reshape(4, 6) % 3
+    grid = xr.DataArray(values, dims=("y", "x"), coords={"y": np.arange(4), "x": np.arange(6)})
+    if chunks:
+        grid = grid.chunk(chunks)
+    whole = np.diag([8, 8, 8])
+    for other in (grid, grid.transpose("x", "y"), values.ravel(), da.from_array(values.ravel(), chunks=5)):
+        np.testing.assert_array_equal(contingency_matrix(grid, other), whole)
+        np.testing.assert_array_equal(contingency_matrix(other, grid.transpose("y", "x")), whole)
+    np.testing.assert_array_equal(count_labels(grid)[1], [8, 8, 8])
+    with pytest.raises(ValueError, match="labels_pred must have the coordinates of X along 'y'"):
+        contingency_matrix(grid, grid.assign_coords(y=np.arange(4) + 1))
+    with pytest.raises(ValueError, match=r"labels_pred must have the shape \(4, 6\) of the pixels, got \(3, 6\)"):
+        contingency_matrix(grid, grid[:3])
