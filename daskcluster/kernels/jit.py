@@ -72,7 +72,10 @@ def _locator(name: str) -> Any:
     return getattr(caching, name, None) or getattr(caching, f"_{name}")
 
 
-class _UserFolder(_locator("UserWideCacheLocator")):
+_UserWide: Any = _locator("UserWideCacheLocator")
+
+
+class _UserFolder(_UserWide):
     """The cache of a user who has a home: without one numba would make a folder ``~`` where the program runs."""
 
     def ensure_cache_path(self) -> None:
@@ -82,7 +85,7 @@ class _UserFolder(_locator("UserWideCacheLocator")):
         super().ensure_cache_path()
 
 
-class _TemporaryFolder(_locator("UserWideCacheLocator")):
+class _TemporaryFolder(_UserWide):
     """The last place to keep compiled code: a folder of this user alone among the temporary files."""
 
     def __init__(self, py_func: Any, py_file: str) -> None:
