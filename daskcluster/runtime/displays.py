@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..markup import Markup, html_lines, html_table
 from .compiling import COMPILING_TEXT
 from .threads import Shared
 
@@ -152,13 +153,14 @@ class Table:
         return "\n".join([*self._said, *lines])
 
     def _repr_html_(self) -> str:
-        rows = []
-        for stage in self._stages.values():
-            bar = f'<progress max="1" value="{stage.fraction:.3f}" aria-label="{html.escape(stage.name)}"></progress>'
-            cells = (html.escape(stage.name), bar, html.escape(stage.text()))
-            rows.append("<tr>" + "".join(f'<td style="text-align: left">{cell}</td>' for cell in cells) + "</tr>")
-        said = "".join(f"<div>{html.escape(text)}</div>" for text in self._said)
-        return f"{said}<table>{''.join(rows)}</table>"
+        rows = [(stage.name, _html_bar(stage), stage.text()) for stage in self._stages.values()]
+        said = html_lines(self._said) if self._said else ""
+        return said + html_table(rows, n_texts=3)
+
+
+def _html_bar(stage: StageState) -> Markup:
+    # A page exported from the notebook has no script and no widget: this element needs neither.
+    return Markup(f'<progress max="1" value="{stage.fraction:.3f}" aria-label="{escape(stage.name)}"></progress>')
 
 
 class Lines:
