@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any
 
-__all__ = ["Markup", "html_lines", "html_table"]
+__all__ = ["Markup", "html_lines", "html_table", "pretty_text"]
 
 
 class Markup(str):
     """Text that is HTML already: it is not escaped."""
 
     __slots__ = ()
+
+
+def pretty_text(shown: Any, printer: Any, cycle: bool) -> None:
+    """Print `str` of something where IPython shows no HTML, not the fields of a dataclass; its `_repr_pretty_`."""
+    printer.text(str(shown))
 
 
 def html_table(rows: Iterable[Sequence[str]], head: Sequence[str] = (), caption: str = "", *, n_texts: int = 1) -> str:

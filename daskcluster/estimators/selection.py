@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from ..errors import FewerClustersWarning, collected_warnings, warn_user
-from ..markup import html_table
+from ..markup import html_table, pretty_text
 from ..pipeline.kmeans import center_starts
 from ..pipeline.lloyd import best_of_starts
 from ..pipeline.spectrum import CLEAR_GAP, Spectrum, largest_gap_of
@@ -94,6 +94,8 @@ class ClusterNumber:
         lines = [self.summary, "{:>4}{:>13}{:>10}{:>12}".format(*_HEADER)]
         lines += ["{:>4}{:>13}{:>10}{:>12}".format(*row) for row in self._rows()]
         return "\n".join(lines)
+
+    _repr_pretty_ = pretty_text
 
     def _repr_html_(self) -> str:
         """The same as a table, which notebooks show."""

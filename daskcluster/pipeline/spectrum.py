@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import largest_eigenpairs
-from ..markup import html_table
+from ..markup import html_table, pretty_text
 from ..runtime.seeding import stream
 from .cut import sum_packed
 from .kmeans import center_starts
@@ -75,6 +75,8 @@ class Spectrum:
     def __str__(self) -> str:
         lines = (f"{k:>4}  {value:>10}  {gap:>12}  {mark}".rstrip() for k, value, gap, mark in [_HEADER, *self._rows()])
         return "\n".join([self.summary, *lines])
+
+    _repr_pretty_ = pretty_text
 
     def _repr_html_(self) -> str:
         """The same as a table, which notebooks show."""

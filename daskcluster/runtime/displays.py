@@ -49,7 +49,9 @@ def choose_display(verbose: bool) -> Display | None:
     from rich.console import Console
 
     console = Console(stderr=True)
-    return Bars(console) if console.is_terminal else Lines(to_stderr=True)
+    # Kernels and build servers set FORCE_COLOR, which rich takes for a terminal: bars in a file are a line a second.
+    drawn = console.is_terminal and sys.stderr is not None and sys.stderr.isatty()
+    return Bars(console) if drawn else Lines(to_stderr=True)
 
 
 def _in_notebook() -> bool:

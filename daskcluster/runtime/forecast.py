@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 
 from dask.utils import format_bytes
 
-from ..markup import html_lines, html_table
+from ..markup import html_lines, html_table, pretty_text
 from .execution import FAN_IN, TILE_ROWS, active_client, runs_in_process
 from .limits import rooms, threads_per_worker
 from .products import budget_bytes
@@ -259,6 +259,8 @@ class Plan:
         table = [_HEADER, *(_cells(stage) for stage in self.stages)]
         lines = [_LINE.format(*row) for row in table]
         return "\n".join([self._title, *lines, *self._summary])
+
+    _repr_pretty_ = pretty_text
 
     def _repr_html_(self) -> str:
         """The plan as a table, which notebooks show."""

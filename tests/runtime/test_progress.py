@@ -49,7 +49,8 @@ def no_terminal(monkeypatch):
 
 
 @pytest.fixture
-def terminal(monkeypatch):
+def terminal(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
 
@@ -93,8 +94,11 @@ def test_a_fit_logs_its_stages_in_order(caplog, capsys, model):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("forced", [False, True])
 @pytest.mark.usefixtures("no_terminal")
-def test_verbose_writes_a_line_a_stage_to_stderr(capsys):
+def test_verbose_writes_a_line_a_stage_to_stderr(capsys, monkeypatch, forced):
+    if forced:
+        monkeypatch.setenv("FORCE_COLOR", "1")  # as kernels do for the programs that a notebook starts
     X = np.random.default_rng(0).normal(size=(200, 2))
     dc.USPEC(2, n_representatives=20, random_state=0, verbose=True).fit(X)
     out, err = capsys.readouterr()
