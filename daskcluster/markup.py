@@ -36,7 +36,7 @@ def html_table(rows: Iterable[Sequence[str]], head: Sequence[str] = (), caption:
     -------
     str
     """
-    lines = [f'<caption style="text-align: left">{_text(caption)}</caption>'] if caption else []
+    lines = [f'<caption style="text-align: left; white-space: nowrap">{_text(caption)}</caption>'] if caption else []
     if head:
         lines.append(f"<thead>{_row(head, 'col', len(head), n_texts)}</thead>")
     lines += ["<tbody>", *(_row(row, "row", 1, n_texts) for row in rows), "</tbody>"]
