@@ -94,7 +94,7 @@ class Bars:
 
     def update(self, stage: StageState) -> None:
         """Draw a stage."""
-        said = COMPILING_TEXT if stage.compiling else stage.detail
+        said = "stopped" if stage.stopped else COMPILING_TEXT if stage.compiling else stage.detail
         done, total = (1, 1) if stage.ended and not stage.total else (stage.done, stage.total or None)
         shown: dict[str, Any] = {
             "description": stage.name if stage.ended or not said else f"{stage.name}: {said}",
@@ -179,7 +179,7 @@ class Lines:
 
     def update(self, stage: StageState) -> None:
         """Write a line, if the last one is a minute old."""
-        if stage.ended or stage.seconds - self._told.get(stage.number, 0.0) < LINE_SECONDS:
+        if stage.ended or stage.stopped or stage.seconds - self._told.get(stage.number, 0.0) < LINE_SECONDS:
             return
         self._told[stage.number] = stage.seconds
         logger.info("%s: %s", stage.name, stage.text())
