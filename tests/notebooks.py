@@ -122,19 +122,13 @@ def _alike(one: str, other: str) -> bool:
     )
 
 
-def _keep_what_is_alike(old: Any, new: Any) -> None:
-    """Leave outputs of cells whose texts and pictures are as before, so that times make no change of a file."""
-    if len(old.cells) != len(new.cells):
-        return
-    for before, after in zip(old.cells, new.cells, strict=True):
-        if after.cell_type != "code" or before.get("source") != after.source:
-            continue
-        pictures = [
-            [output.data.get("image/png") for output in cell.outputs if "data" in output] for cell in (before, after)
-        ]
-        single = type(new)(cells=[before]), type(new)(cells=[after])
-        if before.outputs and pictures[0] == pictures[1] and not differences(*single):
-            after.outputs = before.outputs
+def _pictures(notebook: Any) -> list[str]:
+    return [
+        output.data["image/png"]
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+        if "image/png" in output.get("data", {})
+    ]
 
 
 def main() -> None:
@@ -158,11 +152,14 @@ def main() -> None:
             new = run_notebook(path, Path(folder))
         found = differences(old, new)
         wrong += bool(found)
-        print(f"{name}: {'as it is' if not found else f'{len(found)} cells show something else'}", flush=True)
+        same = not found and _pictures(old) == _pictures(new)
+        print(
+            f"{name}: {f'{len(found)} cells show something else' if found else 'as it is' if same else 'other pictures'}",
+            flush=True,
+        )
         if given.check:
             print(*found, sep="\n", end="\n" * bool(found))
-        else:
-            _keep_what_is_alike(old, new)
+        elif not same:  # other times alone are no change
             nbformat.write(new, path)
     sys.exit(bool(given.check and wrong))
 

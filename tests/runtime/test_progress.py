@@ -328,10 +328,13 @@ def test_a_stage_that_fails_is_shown_as_stopped(notebook):
 
 
 def test_a_stage_that_is_stopped_says_how_far_it_came(notebook):
-    progress = Progress(verbose=True)
-    with pytest.raises(KeyboardInterrupt), progress, progress.stage("work"), watch_each(4) as advance:
-        advance()
-        raise KeyboardInterrupt
+    def interrupted():
+        with Progress(verbose=True) as progress, progress.stage("work"), watch_each(4) as advance:
+            advance()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     ((text, page),) = notebook.values()
     assert re.fullmatch(r"work +stopped after \d+\.\d\d s, 1 of 4 blocks, 25 %", text)
     assert 'value="0.250"' in page
