@@ -153,10 +153,8 @@ def main() -> None:
         found = differences(old, new)
         wrong += bool(found)
         same = not found and _pictures(old) == _pictures(new)
-        print(
-            f"{name}: {f'{len(found)} cells show something else' if found else 'as it is' if same else 'other pictures'}",
-            flush=True,
-        )
+        verdict = f"{len(found)} cells show something else" if found else "as it is" if same else "other pictures"
+        print(f"{name}: {verdict}", flush=True)
         if given.check:
             print(*found, sep="\n", end="\n" * bool(found))
         elif not same:  # other times alone are no change
