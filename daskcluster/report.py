@@ -12,19 +12,22 @@ from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
 
+import dask.array as da
 import numpy as np
 from dask.utils import format_bytes
 
 from .files import atomic_path, check_output
+from .markup import html_lines, html_table
 from .metrics.contingency import count_labels
 from .typing import ArrayInput, PathInput
 
-__all__ = ["write_report"]
+__all__ = ["html_outcome", "write_report"]
 
 #: Packages whose versions decide what comes out.
 PACKAGES = ("daskcluster", "dask", "distributed", "zarr", "numpy", "numba", "scipy", "scikit-learn")
-#: Clusters that are listed with their sizes.
+#: Clusters that are listed with their sizes on a page, and in a notebook.
 MOST_LISTED = 50
+MOST_SHOWN = 12
 
 
 def write_report(
@@ -65,10 +68,33 @@ def _column(values: Any) -> Any:
     return getattr(values, "data", values).ravel() if getattr(values, "ndim", 1) > 1 else values
 
 
+def html_outcome(model: Any) -> str:
+    """What a fit found and took, for a notebook; nothing is computed, so sizes of lazy labels are not told."""
+    record, labels = getattr(model, "_record", None), getattr(model, "labels_", None)
+    facts = _facts(model, record)
+    sizes = ""
+    if isinstance(getattr(labels, "data", labels), da.Array):  # a DataArray has its array there
+        facts.append(("labels", "lazy; model.report counts them"))
+    elif labels is not None:
+        sizes = _sizes(_column(np.asarray(labels)), MOST_SHOWN)
+    if record is not None and record.seconds:
+        facts.append(("time of all stages", f"{_total_seconds(record):.2f} s"))
+    if record is not None and record.plan is not None:
+        facts.append(("peak memory, planned", format_bytes(record.plan.peak_bytes)))
+        if record.peak_bytes:
+            facts.append(("peak memory, this process since it began", format_bytes(record.peak_bytes)))
+    return html_table(facts, caption="What came out") + sizes
+
+
 # -- sections --------------------------------------------------------------------------------------------------------
 
 
 def _outcome(model: Any, record: Any, labels: Any) -> str:
+    text = _table(("figure", "value"), _facts(model, record))
+    return text if labels is None else text + _wide(_sizes(labels, MOST_LISTED))
+
+
+def _facts(model: Any, record: Any) -> list[tuple[str, str]]:
     facts: list[tuple[str, str]] = []
     if record is not None:
         facts.append(("rows", f"{record.n_samples:,}"))
@@ -79,9 +105,11 @@ def _outcome(model: Any, record: Any, labels: Any) -> str:
         value = getattr(model, name, None)
         if isinstance(value, int | float):
             facts.append((what, f"{value:,.6g}"))
-    text = _table(("figure", "value"), facts)
-    if labels is None:
-        return text
+    return facts
+
+
+def _sizes(labels: Any, most: int) -> str:
+    """The largest clusters of so many at most."""
     names, counts = count_labels(labels)
     total = int(counts.sum())
     order = np.argsort(-counts, kind="stable")
@@ -91,10 +119,10 @@ def _outcome(model: Any, record: Any, labels: Any) -> str:
             f"{counts[place]:,}",
             f"{counts[place] / total:.2%}",
         )
-        for place in order[:MOST_LISTED]
+        for place in order[:most]
     ]
-    rest = f"<p>{len(order) - MOST_LISTED} smaller ones are not listed.</p>" if len(order) > MOST_LISTED else ""
-    return text + _table(("cluster", "rows", "share"), rows, caption="Sizes, the largest first") + rest
+    rest = html_lines([f"{len(order) - most} smaller ones are not listed."]) if len(order) > most else ""
+    return html_table(rows, ("cluster", "rows", "share"), "Sizes, the largest first") + rest
 
 
 def _pictures(model: Any, X: Any, labels: Any, y: Any, grid: Any) -> str:
@@ -152,7 +180,7 @@ def _costs(record: Any) -> str:
         (title, f"{seconds:.2f} s", format_bytes(planned[title].task_bytes) if title in planned else "")
         for title, seconds in record.seconds
     ]
-    rows.append(("all stages", f"{sum(seconds for _, seconds in record.seconds):.2f} s", ""))
+    rows.append(("all stages", f"{_total_seconds(record):.2f} s", ""))
     text = _table(("stage", "time", "peak of a task, planned"), rows)
     if record.plan is not None:
         text += f"<p>Planned peak memory of a process: {format_bytes(record.plan.peak_bytes)}."
@@ -160,6 +188,10 @@ def _costs(record: Any) -> str:
             text += f" Measured, this process since it began: {format_bytes(record.peak_bytes)}."
         text += f" The input is read {record.plan.input_passes} times.</p>"
     return text
+
+
+def _total_seconds(record: Any) -> float:
+    return float(sum(seconds for _, seconds in record.seconds))
 
 
 def _parameters(model: Any) -> Iterable[tuple[str, str]]:
@@ -189,15 +221,12 @@ def _versions() -> Iterable[tuple[str, str]]:
 # -- HTML ------------------------------------------------------------------------------------------------------------
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str = "") -> str:
-    lines = [f"<caption>{escape(caption)}</caption>"] if caption else []
-    lines.append("<thead><tr>" + "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head) + "</tr></thead>")
-    lines.append("<tbody>")
-    for first, *others in rows:
-        cells = "".join(f"<td>{escape(cell)}</td>" for cell in others)
-        lines.append(f'<tr><th scope="row">{escape(first)}</th>{cells}</tr>')
-    lines.append("</tbody>")
-    return '<div class="wide" tabindex="0"><table>' + "\n".join(lines) + "</table></div>"
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    return _wide(html_table(rows, head))
+
+
+def _wide(table: str) -> str:
+    return f'<div class="wide" tabindex="0">{table}</div>'
 
 
 def _short(text: str, most: int = 200) -> str:

@@ -1,5 +1,7 @@
 """Settings of the documentation: MyST pages, numpydoc docstrings, the PyData theme."""
 
+import base64
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ copyright = author  # the name that Sphinx asks for
 release = version = __version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -23,8 +25,14 @@ templates_path = ["_templates"]
 
 default_role = "code"  # `name` in a docstring
 
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+nb_execution_mode = "off"  # the notebooks have their outputs, which ci/notebooks writes
+nb_merge_streams = True
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+#: The picture of a notebook that the gallery shows, the first one where nothing else is said.
+PICTURES = {"ensemble_and_agreement": 1}
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc shows the types that a docstring states
@@ -72,6 +80,26 @@ def write_list_for_machines(app: Any, exception: Exception | None) -> None:
         Path(app.outdir, "llms.txt").write_text(list_for_machines(Path(app.srcdir)), encoding="utf-8")
 
 
+def take_notebooks(app: Any, config: Any) -> None:
+    """Copy the notebooks beside the pages, since Sphinx reads no others, each with a picture for the gallery."""
+    folder = Path(__file__).parent / "examples"
+    folder.mkdir(exist_ok=True)
+    for source in EXAMPLES.glob("*.ipynb"):
+        text = source.read_text(encoding="utf-8")
+        write_if_changed(folder / source.name, text.encode())
+        cells = json.loads(text)["cells"]
+        shown = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
+        pictures = [data["image/png"] for data in shown if "image/png" in data]
+        if pictures:
+            write_if_changed(folder / f"{source.stem}.png", base64.b64decode(pictures[PICTURES.get(source.stem, 0)]))
+
+
+def write_if_changed(path: Path, data: bytes) -> None:
+    if not path.exists() or path.read_bytes() != data:  # else Sphinx reads it again
+        path.write_bytes(data)
+
+
 def setup(app: Any) -> None:
+    app.connect("config-inited", take_notebooks)
     app.connect("build-finished", write_list_for_machines)
     app.connect("autodoc-process-docstring", escape_fitted_names, priority=900)  # after numpydoc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import dask.array as da
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io.inputs import Rows, open_column
+from ..markup import html_table
 from ..validation import check_integer
 from .closure import Contradiction, close_pairs, find_components, find_contradictions
 from .labels import check_labels, check_weights, known_labels, labels_in_memory, open_confidence, open_groups
@@ -218,6 +220,29 @@ class Constraints:
             return f"Constraints.from_groups(<{len(self.groups)} rows>)"
         return f"Constraints.from_pairs(<{len(self._must)} must-links>, <{len(self._cannot)} cannot-links>)"
 
+    def _repr_html_(self) -> str:
+        """What was given as a table, which notebooks show; nothing is read."""
+        kind = "partial labels" if self.labels is not None else "groups" if self.groups is not None else "pairs"
+        of = "" if self.n_samples is None else f" of {self.n_samples:,} rows"
+        return html_table(self._facts(), ("given", "value"), f"Constraints: {kind}{of}", n_texts=2)
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        column = self.column
+        if column is None:
+            for name, links in (("must-links", self._must), ("cannot-links", self._cannot)):
+                yield name, f"{len(links):,}{_range_text(links.weights)}"
+            return
+        if isinstance(column, da.Array):
+            yield "rows with one", f"not counted: in {column.npartitions:,} chunks, which a fit reads"
+        else:
+            known = known_labels(column)
+            yield "rows with one", f"{int(known.sum()):,}"
+            yield "classes" if self.groups is None else "groups", f"{len(np.unique(column[known])):,}"
+        if isinstance(self.weight, np.ndarray) and self.weight.ndim and not isinstance(column, da.Array):
+            yield "weights", f"one a row{_range_text(self.weight[known])}"
+        elif self.weight is not None:
+            yield "weights", "one a row" if np.ndim(self.weight) else f"{float(self.weight):g} each"
+
     # -- what follows from them ---------------------------------------------------------------------------------------
 
     def components(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -423,3 +448,9 @@ class Constraints:
                 bad = int(np.argmax(links.second >= n_samples))
                 pair = (int(links.first[bad]), int(links.second[bad]))
                 raise ValueError(f"{name} must name rows 0 to {n_samples - 1}, got the pair {pair}")
+
+
+def _range_text(weights: NDArray[Any]) -> str:
+    """What is said of weights beside their number; nothing where all are 1."""
+    low, high = (weights.min(), weights.max()) if len(weights) else (1.0, 1.0)
+    return "" if low == high == 1 else f", weight {low:g}" if low == high else f", weights from {low:g} to {high:g}"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io.inputs import open_column
+from ..markup import html_table
 from ..runtime.execution import compute, map_to_objects
 from ..runtime.pieces import array_pieces, recut
 from .labels import check_labels, check_weights, whole_labels
@@ -38,6 +39,14 @@ class Satisfaction:
     cannot_link: float
     n_must_link: int
     n_cannot_link: int
+
+    def _repr_html_(self) -> str:
+        """The shares as a table, which notebooks show."""
+        rows = [
+            ("must-link", f"{self.n_must_link:,}", f"{self.must_link:.2%}" if self.n_must_link else ""),
+            ("cannot-link", f"{self.n_cannot_link:,}", f"{self.cannot_link:.2%}" if self.n_cannot_link else ""),
+        ]
+        return html_table(rows, ("constraints", "pairs", "kept"), "Satisfaction: shares by weight")
 
 
 def open_assignment(labels: Any) -> NDArray[Any] | da.Array:

@@ -24,7 +24,7 @@ from ..io.models import save_model
 from ..pipeline.outputs import hand_out
 from ..pipeline.rows import check_finite_block
 from ..registry import register
-from ..report import write_report
+from ..report import html_outcome, write_report
 from ..runtime.execution import apply_by_tiles, map_rows
 from ..runtime.forecast import Cost, Plan, Sizes, make_plan
 from ..runtime.limits import checks_memory
@@ -275,6 +275,18 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self, "n_clusters_")
         write_report(path, self, X=X, y=y, labels=labels, title=title, overwrite=overwrite)
+
+    def _repr_html_inner(self) -> str:
+        """scikit-learn's diagram, and below it what a fit found."""
+        shown = super()._repr_html_inner()
+        return shown + html_outcome(self) if hasattr(self, "n_clusters_") else shown
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """The same for notebooks, which look here first."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without lazy `labels_`: a pickled model is as large as its small arrays."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from itertools import combinations
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from ..errors import FewerClustersWarning, collected_warnings, warn_user
+from ..markup import html_table, pretty_text
 from ..pipeline.kmeans import center_starts
 from ..pipeline.lloyd import best_of_starts
 from ..pipeline.spectrum import CLEAR_GAP, Spectrum, largest_gap_of
@@ -95,12 +95,11 @@ class ClusterNumber:
         lines += ["{:>4}{:>13}{:>10}{:>12}".format(*row) for row in self._rows()]
         return "\n".join(lines)
 
+    _repr_pretty_ = pretty_text
+
     def _repr_html_(self) -> str:
         """The same as a table, which notebooks show."""
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in _HEADER)
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows())
-        caption = escape(self.summary)
-        return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(self._rows(), _HEADER, self.summary)
 
     def _rows(self) -> list[tuple[str, ...]]:
         median = np.median(self.eigenvalues, axis=0)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import largest_eigenpairs
+from ..markup import html_table, pretty_text
 from ..runtime.seeding import stream
 from .cut import sum_packed
 from .kmeans import center_starts
@@ -72,7 +73,14 @@ class Spectrum:
         return np.array(self.eigenvalues, dtype)
 
     def __str__(self) -> str:
-        return "\n".join([self.summary, *self._table()])
+        lines = (f"{k:>4}  {value:>10}  {gap:>12}  {mark}".rstrip() for k, value, gap, mark in [_HEADER, *self._rows()])
+        return "\n".join([self.summary, *lines])
+
+    _repr_pretty_ = pretty_text
+
+    def _repr_html_(self) -> str:
+        """The same as a table, which notebooks show."""
+        return html_table(self._rows(), _HEADER, self.summary)
 
     @property
     def summary(self) -> str:
@@ -85,12 +93,15 @@ class Spectrum:
             return f"no clear number of clusters: the largest gap is after {best}, where {how}{rest}"
         return f"{best} cluster{'s' * (best != 1)}: {how} after {best}{rest}"
 
-    def _table(self) -> list[str]:
+    def _rows(self) -> list[tuple[str, ...]]:
         best = self.largest_gap
-        lines = [f"{'k':>4}  {'eigenvalue':>10}  {'gap after it':>12}"]
-        for k, gap in enumerate(self.relative_gaps, start=1):
-            lines.append(f"{k:>4}  {self.eigenvalues[k - 1]:>10.2e}  {gap:>12.2f}{'  <' if k == best else ''}")
-        return lines
+        return [
+            (str(k), f"{self.eigenvalues[k - 1]:.2e}", f"{gap:.2f}", "<" if k == best else "")
+            for k, gap in enumerate(self.relative_gaps, start=1)
+        ]
+
+
+_HEADER = ("k", "eigenvalue", "gap after it", "")
 
 
 def spectrum_of(packed: dict[str, Any], k_max: int) -> Spectrum:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..markup import Markup, html_lines, html_table
 from .compiling import COMPILING_TEXT
 from .threads import Shared
 
@@ -48,7 +49,9 @@ def choose_display(verbose: bool) -> Display | None:
     from rich.console import Console
 
     console = Console(stderr=True)
-    return Bars(console) if console.is_terminal else Lines(to_stderr=True)
+    # Kernels and build servers set FORCE_COLOR, which rich takes for a terminal: bars in a file are a line a second.
+    drawn = console.is_terminal and sys.stderr is not None and sys.stderr.isatty()
+    return Bars(console) if drawn else Lines(to_stderr=True)
 
 
 def _in_notebook() -> bool:
@@ -91,7 +94,7 @@ class Bars:
 
     def update(self, stage: StageState) -> None:
         """Draw a stage."""
-        said = COMPILING_TEXT if stage.compiling else stage.detail
+        said = "stopped" if stage.stopped else COMPILING_TEXT if stage.compiling else stage.detail
         done, total = (1, 1) if stage.ended and not stage.total else (stage.done, stage.total or None)
         shown: dict[str, Any] = {
             "description": stage.name if stage.ended or not said else f"{stage.name}: {said}",
@@ -152,13 +155,14 @@ class Table:
         return "\n".join([*self._said, *lines])
 
     def _repr_html_(self) -> str:
-        rows = []
-        for stage in self._stages.values():
-            bar = f'<progress max="1" value="{stage.fraction:.3f}" aria-label="{html.escape(stage.name)}"></progress>'
-            cells = (html.escape(stage.name), bar, html.escape(stage.text()))
-            rows.append("<tr>" + "".join(f'<td style="text-align: left">{cell}</td>' for cell in cells) + "</tr>")
-        said = "".join(f"<div>{html.escape(text)}</div>" for text in self._said)
-        return f"{said}<table>{''.join(rows)}</table>"
+        rows = [(stage.name, _html_bar(stage), stage.text()) for stage in self._stages.values()]
+        said = html_lines(self._said) if self._said else ""
+        return said + html_table(rows, n_texts=3)
+
+
+def _html_bar(stage: StageState) -> Markup:
+    # A page exported from the notebook has no script and no widget: this element needs neither.
+    return Markup(f'<progress max="1" value="{stage.fraction:.3f}" aria-label="{escape(stage.name)}"></progress>')
 
 
 class Lines:
@@ -175,7 +179,7 @@ class Lines:
 
     def update(self, stage: StageState) -> None:
         """Write a line, if the last one is a minute old."""
-        if stage.ended or stage.seconds - self._told.get(stage.number, 0.0) < LINE_SECONDS:
+        if stage.ended or stage.stopped or stage.seconds - self._told.get(stage.number, 0.0) < LINE_SECONDS:
             return
         self._told[stage.number] = stage.seconds
         logger.info("%s: %s", stage.name, stage.text())

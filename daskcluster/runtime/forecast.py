@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from html import escape
 from typing import Any, Protocol, Self
 
 from dask.utils import format_bytes
 
+from ..markup import html_lines, html_table, pretty_text
 from .execution import FAN_IN, TILE_ROWS, active_client, runs_in_process
 from .limits import rooms, threads_per_worker
 from .products import budget_bytes
@@ -260,16 +260,11 @@ class Plan:
         lines = [_LINE.format(*row) for row in table]
         return "\n".join([self._title, *lines, *self._summary])
 
+    _repr_pretty_ = pretty_text
+
     def _repr_html_(self) -> str:
         """The plan as a table, which notebooks show."""
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in _HEADER)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(stage)) + "</tr>" for stage in self.stages
-        )
-        return (
-            f"<table><caption>{escape(self._title)}</caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table><p>{'<br>'.join(map(escape, self._summary))}</p>"
-        )
+        return html_table(map(_cells, self.stages), _HEADER, self._title) + html_lines(self._summary)
 
     @property
     def _title(self) -> str:

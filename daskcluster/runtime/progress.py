@@ -58,6 +58,8 @@ class StageState:
         Of the input's rows in a block; 0 where `total` counts something else.
     detail : str
     ended : bool
+    stopped : bool
+        Whether an error, or the user, ended it.
     compiling : bool
         Whether kernels are being compiled, which is what takes the time.
     """
@@ -72,6 +74,7 @@ class StageState:
     block_bytes: int = 0
     detail: str = ""
     ended: bool = False
+    stopped: bool = False
     compiling: bool = False
 
     @property
@@ -83,7 +86,10 @@ class StageState:
         """Say it: "412 of 1,530 blocks, 2.1 of 7.8 GiB, 27 %, about 12 min left"."""
         if self.ended:
             return f"{self.seconds:.2f} s"
-        parts = [COMPILING_TEXT] * self.compiling + [self.detail] * bool(self.detail)
+        if self.stopped:
+            parts = [f"stopped after {self.seconds:.2f} s"]
+        else:
+            parts = [COMPILING_TEXT] * self.compiling + [self.detail] * bool(self.detail)
         if self.total:
             parts.append(f"{self.done:,} of {self.total:,} block{'s' * (self.total != 1)}")
             if self.block_bytes:
@@ -102,7 +108,7 @@ class _Stage:
     def __init__(self, name: str, number: int, blocks: tuple[int, int], watched: bool) -> None:
         self.name, self.number, self.blocks, self.watched = name, number, blocks, watched
         self.detail = ""
-        self.ended = False
+        self.ended = self.stopped = False
         self._started = time.monotonic()
         self._works: list[Work] = []
         self._passes = 0
@@ -114,13 +120,15 @@ class _Stage:
         """Watch a computation while it runs."""
         with self._lock:
             self._works.append(work)
+        whole = False
         try:
             yield
+            whole = True
         finally:
             with self._lock:
                 self._works.remove(work)
                 self._passes += 1
-                self._last = (work.total, work.total)
+                self._last = (work.total if whole else work.done, work.total)
 
     def state(self) -> StageState:
         """How far it is."""
@@ -141,10 +149,11 @@ class _Stage:
             done,
             total,
             passes,
-            None if self.ended else left,
+            None if self.ended or self.stopped else left,
             block_bytes if total == n_blocks else 0,
             self.detail,
             self.ended,
+            self.stopped,
             is_compiling() or any(work.compiling for work in works),
         )
 
@@ -218,8 +227,8 @@ class Progress:
         """Show a stage to all who watch; no failure to show one ends a fit."""
         state = stage.state()
         with self._showing:
-            if stage.ended and not state.ended:
-                return  # it ended meanwhile, which has been shown
+            if (stage.ended, stage.stopped) != (state.ended, state.stopped):
+                return  # it ended meanwhile, which has been shown, or will be
             if state.compiling and not self._told and not state.ended:
                 self._told = True
                 logger.info("%s; the next fits load them", COMPILING_TEXT)
@@ -268,6 +277,7 @@ class Progress:
             yield
             stage.ended = True
         finally:
+            stage.stopped = not stage.ended
             _current.reset(token)
             self._stage = None
             if stage.watched:

@@ -25,7 +25,7 @@ from daskcluster.runtime.counting import ClusterWork, LocalWork
 from daskcluster.runtime.displays import Lines, Table
 from daskcluster.runtime.execution import add_parts, compute, map_rows, reduce_blocks
 from daskcluster.runtime.pieces import recut
-from daskcluster.runtime.progress import Progress, StageState
+from daskcluster.runtime.progress import Progress, StageState, watch_each
 from daskcluster.runtime.status import STATUS_FILE, StatusWriter, read_status
 from tests.blocks import blocks_of
 from tests.cli.calls import as_json, succeed
@@ -49,7 +49,8 @@ def no_terminal(monkeypatch):
 
 
 @pytest.fixture
-def terminal(monkeypatch):
+def terminal(monkeypatch, capsys):
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda file: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
 
@@ -93,8 +94,11 @@ def test_a_fit_logs_its_stages_in_order(caplog, capsys, model):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("forced", [False, True])
 @pytest.mark.usefixtures("no_terminal")
-def test_verbose_writes_a_line_a_stage_to_stderr(capsys):
+def test_verbose_writes_a_line_a_stage_to_stderr(capsys, monkeypatch, forced):
+    if forced:
+        monkeypatch.setenv("FORCE_COLOR", "1")  # as kernels do for the programs that a notebook starts
     X = np.random.default_rng(0).normal(size=(200, 2))
     dc.USPEC(2, n_representatives=20, random_state=0, verbose=True).fit(X)
     out, err = capsys.readouterr()
@@ -312,6 +316,28 @@ def test_a_notebook_keeps_a_table_that_ends(notebook, capsys):
     assert [re.match(r"(.+?)  +\d+\.\d\d s$", line)[1] for line in text.splitlines()] == USPEC_STAGES
     assert page.count('<progress max="1" value="1.000"') == len(USPEC_STAGES)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_stage_that_fails_is_shown_as_stopped(notebook):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    X[-1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        dc.USPEC(2, n_representatives=20, verbose=True).fit(X)
+    ((text, _),) = notebook.values()
+    assert re.fullmatch(r"check and sample +stopped after \d+\.\d\d s, 1 of 1 block, .*", text)
+
+
+def test_a_stage_that_is_stopped_says_how_far_it_came(notebook):
+    def interrupted():
+        with Progress(verbose=True) as progress, progress.stage("work"), watch_each(4) as advance:
+            advance()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    ((text, page),) = notebook.values()
+    assert re.fullmatch(r"work +stopped after \d+\.\d\d s, 1 of 4 blocks, 25 %", text)
+    assert 'value="0.250"' in page
 
 
 def test_titles_of_a_table_are_escaped(notebook):
