@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from ci.reproduction.compare import Compared
 from ci.reproduction.values import Paper, Table
 
@@ -25,7 +27,7 @@ def draw_figure(folder: Path, paper: Paper, table: Table, cells: list[Compared])
             row = [cell for cell in cells if cell.system == system and cell.ours is not None]
             axes.errorbar(
                 [table.columns.index(cell.column) for cell in row],
-                [cell.ours for cell in row],
+                np.array([cell.ours for cell in row], np.float64),
                 [cell.spread or 0.0 for cell in row],
                 marker="o",
                 markersize=3,

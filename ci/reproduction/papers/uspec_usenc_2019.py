@@ -13,7 +13,14 @@ from ci.reproduction.data import load_set
 from ci.reproduction.ensembles import CONSENSUS, find_consensus, kmeans_pool
 from ci.reproduction.printed import printed, printed_numbers
 from ci.reproduction.scores import scores
+from ci.reproduction.systems.escg import efficient_spectral_clustering
+from ci.reproduction.systems.eulersc import euler_spectral_clustering
+from ci.reproduction.systems.fastesc import explicit_spectral_clustering
 from ci.reproduction.systems.kmeans import kmeans
+from ci.reproduction.systems.lsc import LSC
+from ci.reproduction.systems.neighbor_graph import neighbor_graph
+from ci.reproduction.systems.nystrom import nystrom_spectral_clustering
+from ci.reproduction.systems.spectral import spectral_clustering
 from ci.reproduction.values import Experiment, Paper, Table
 
 SETS = ("PenDigits", "USPS", "Letters", "MNIST", "Covertype", "TB-1M", "SF-2M", "CC-5M", "CG-10M", "Flower-20M")
@@ -29,6 +36,13 @@ def _usenc(X: Any, k: int, seed: int) -> Any:
 #: Name in the paper -> (rows, k, seed) -> labels.
 CLUSTERERS: dict[str, Callable[[Any, int, int], Any]] = {
     "k-means": lambda X, k, seed: kmeans(X, k, random_state=seed),
+    "SC": lambda X, k, seed: spectral_clustering(neighbor_graph(X, 5), k, random_state=seed),
+    "ESCG": lambda X, k, seed: efficient_spectral_clustering(neighbor_graph(X, 5), k, random_state=seed),
+    "Nyström": lambda X, k, seed: nystrom_spectral_clustering(X, k, random_state=seed),
+    "LSC-K": lambda X, k, seed: LSC(k, random_state=seed).fit_predict(X),
+    "LSC-R": lambda X, k, seed: LSC(k, selection="random", random_state=seed).fit_predict(X),
+    "FastESC": lambda X, k, seed: explicit_spectral_clustering(X, k, random_state=seed),
+    "EulerSC": lambda X, k, seed: euler_spectral_clustering(X, k, random_state=seed),
     "U-SPEC": lambda X, k, seed: dc.USPEC(k, random_state=seed).fit_predict(X),
     "U-SENC": _usenc,
 }

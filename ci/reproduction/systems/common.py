@@ -43,3 +43,18 @@ def cluster_rows(points: NDArray[np.float64], n_clusters: int, random_state: See
             best = found
     assert best is not None
     return best[1]
+
+
+def squared_distances(X: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Squared Euclidean distances (n, l) of rows to points, not below 0."""
+    found = (X * X).sum(axis=1)[:, None] - 2 * X @ points.T + (points * points).sum(axis=1)
+    return np.maximum(found, 0.0)
+
+
+def left_vectors(G: NDArray[np.float64], n_components: int) -> NDArray[np.float64]:
+    """The first left singular vectors (n, n_components) of a tall G (n, l), from its l by l Gram matrix."""
+    values, vectors = np.linalg.eigh(G.T @ G)
+    first = np.argsort(values)[::-1][:n_components]
+    scale = np.sqrt(np.maximum(values[first], np.finfo(np.float64).tiny))
+    result: NDArray[np.float64] = G @ (vectors[:, first] / scale)
+    return result
