@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 import daskcluster as dc
 from ci.reproduction.data import load_set
+from ci.reproduction.systems.ecmc import completed_consensus
+from ci.reproduction.systems.gcc import PARTITIONS, graph_based_consensus
 from ci.reproduction.systems.kmeans import kmeans
 
 __all__ = ["CONSENSUS", "Pool", "find_consensus", "kmeans_pool"]
@@ -53,6 +55,11 @@ CONSENSUS: dict[str, Callable[[NDArray[np.int32], int, int], Any]] = {
     "PTGP": lambda base, k, seed: dc.PTGP(k, random_state=seed).fit_predict(base),
     "SEC": lambda base, k, seed: dc.SEC(k, random_state=seed).fit_predict(base),
     "LWGP": lambda base, k, seed: dc.BipartiteCut(k, weights="local", random_state=seed).fit_predict(base),
+    "GCC": lambda base, k, seed: graph_based_consensus(base, k, random_state=seed),
+    "CSPA": lambda base, k, seed: PARTITIONS["CSPA"](base, k, random_state=seed),
+    "HGPA": lambda base, k, seed: PARTITIONS["HGPA"](base, k, random_state=seed),
+    "MCLA": lambda base, k, seed: PARTITIONS["MCLA"](base, k, random_state=seed),
+    "ECMC": lambda base, k, seed: completed_consensus(base, k, random_state=seed),
     "ISEC-H": lambda base, k, seed: dc.ISEC(k, partition="H", random_state=seed).fit_predict(base),
     "ISEC-Z": lambda base, k, seed: dc.ISEC(k, partition="Z", random_state=seed).fit_predict(base),
 }

@@ -141,8 +141,8 @@ Flower-20M 764.09 N/A N/A 34869.83 21198.87 54913.10 21696.29 21378.63 7225.83
 SPECTRAL_SECONDS = printed_numbers(TABLE_6, SPECTRAL)
 ENSEMBLE_SECONDS = printed_numbers(TABLE_9, ENSEMBLE)
 CA = (
-    "The paper's CA is set beside our purity: with its own method, U-SPEC, it is near our purity and above our accuracy by "
-    "one-to-one matching, which stands in a column of its own."
+    "The paper's CA is set beside our purity: with its own method, U-SPEC, it is near our purity and above our "
+    "accuracy by one-to-one matching, which stands in a column of its own."
 )
 
 
@@ -163,7 +163,7 @@ PAPER = Paper(
         _table("9", "seconds of ensemble methods", "seconds", TABLE_9, ENSEMBLE, unit=1),
     ),
     note=(
-        "20 draws a cell in the paper, p = 1000, K = 5, m = 20. Synthetic sets have 20 000 rows here unless `--paper-sizes` "
-        "is given; the paper's are not published, ours are drawn after its pictures."
+        "20 draws a cell in the paper, p = 1000, K = 5, m = 20. Synthetic sets have 20 000 rows here unless "
+        "`--paper-sizes` is given; the paper's are not published, ours are drawn after its pictures."
     ),
 )
