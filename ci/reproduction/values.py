@@ -35,7 +35,7 @@ class Experiment:
 
     name: str
     draw: Callable[[str, str, int, bool], Mapping[str, float]]
-    seconds: float = 300.0
+    seconds: float = 600.0
     gigabytes: float = 6.0
 
 

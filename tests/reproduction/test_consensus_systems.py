@@ -54,5 +54,5 @@ def test_a_low_rank_matrix_is_completed():
 def test_completed_consensus_finds_the_blocks():
     truth = np.repeat([0, 1, 2], 15)
     draw = np.random.default_rng(1)
-    base = np.stack([np.where(draw.random(45) < 0.15, draw.integers(0, 3, 45), truth) for _ in range(20)], axis=1)
+    base = np.stack([np.where(draw.random(45) < 0.08, draw.integers(0, 3, 45), truth) for _ in range(20)], axis=1)
     assert same(completed_consensus(base, 3, random_state=0), truth)

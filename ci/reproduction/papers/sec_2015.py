@@ -19,26 +19,26 @@ from ci.reproduction.values import Experiment, Paper, Table
 SYSTEMS = ("SEC", "CCC", "GCC", "HCC", "k-means")
 PARTITIONS = ("CSPA", "HGPA", "MCLA")
 SETS = (
-        "breast_w",
-        "iris",
-        "wine",
-        "cacmcisi",
-        "classic",
-        "cranmed",
-        "hitech",
-        "k1b",
-        "la12",
-        "mm",
-        "re1",
-        "reviews",
-        "sports",
-        "tr11",
-        "tr12",
-        "tr41",
-        "tr45",
-        "letter",
-        "mnist",
-    ,)
+    "breast_w",
+    "iris",
+    "wine",
+    "cacmcisi",
+    "classic",
+    "cranmed",
+    "hitech",
+    "k1b",
+    "la12",
+    "mm",
+    "re1",
+    "reviews",
+    "sports",
+    "tr11",
+    "tr12",
+    "tr41",
+    "tr45",
+    "letter",
+    "mnist",
+)
 #: Base clusterings, r.
 N_BASE = 100
 
