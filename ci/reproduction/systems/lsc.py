@@ -24,7 +24,9 @@ from daskcluster.typing import Seed
 __all__ = ["LSC"]
 
 
-def unit_edges(block: Any, edges_of: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, NDArray[np.float64]]:
+def unit_edges(
+    block: Any, edges_of: Callable[[Any], tuple[NDArray[np.int32], NDArray[np.float32]]]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Edges of a block whose weights sum to 1 in each row."""
     indices, weights = edges_of(block)
     sums = weights.sum(axis=1, keepdims=True)
