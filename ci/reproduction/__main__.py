@@ -34,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--table", action="append", default=[], metavar="N", help="this table only; may be repeated")
     made.add_argument("--figure", action="append", default=[], metavar="N", help="this figure only; may be repeated")
     made.add_argument("--draws", type=int, default=DRAWS, metavar="D", help="draws of a cell (default %(default)s)")
+    made.add_argument("--hours", type=float, default=3.0, help="begin no draw after so many (default %(default)s)")
     made.add_argument("--sets", nargs="+", metavar="NAME", help="these data sets only")
     made.add_argument("--systems", nargs="+", metavar="NAME", help="these systems only")
     made.add_argument("--paper-sizes", action="store_true", help="synthetic sets with as many rows as in the paper")
@@ -70,6 +71,8 @@ def run_table(paper: Paper, table: Table, arguments: argparse.Namespace, worker:
                     continue
                 if any(r.failed for r in known) and not arguments.retry:
                     continue  # a system that failed at one draw would fail, as slowly, at the next
+                if time.monotonic() > arguments.until:
+                    return
                 records.add(_one(paper, table, system, column, number, arguments.paper_sizes, worker))
 
 
@@ -117,6 +120,7 @@ def main() -> None:
         asked.error(f"no paper {', '.join(sorted(unknown))}; there are {', '.join(paper_names())}")
     if arguments.data:
         os.environ["DASKCLUSTER_DATA"] = str(Path(arguments.data).resolve())
+    arguments.until = time.monotonic() + 3600 * arguments.hours
     papers = [load_paper(name) for name in arguments.papers or paper_names()]
     with Worker() as worker:
         for paper in papers:

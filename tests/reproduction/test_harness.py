@@ -15,6 +15,7 @@ from ci.reproduction import __main__ as command
 from ci.reproduction import worker as worker_module
 from ci.reproduction.compare import compare, find_reason, mark_of
 from ci.reproduction.ensembles import kmeans_pool
+from ci.reproduction.papers.uspec_usenc_2019 import Settings, settings_of
 from ci.reproduction.printed import printed
 from ci.reproduction.records import Record, Records
 from ci.reproduction.report import summary, text_of, write_index, write_page
@@ -138,6 +139,10 @@ def test_draws_that_are_there_are_not_run_again(tmp_path):
     fake: Any = SimpleNamespace(run=run)
     paper = Paper("paper", "A paper", (table(),))
     arguments = command.parser().parse_args(["--draws", "2", "--results", str(tmp_path)])
+    arguments.until = 0.0
+    command.run_table(paper, table(), arguments, fake)
+    assert calls == []
+    arguments.until = float("inf")
     command.run_table(paper, table(), arguments, fake)
     assert calls == [("a", 0), ("b", 0), ("c", 0), ("a", 1), ("c", 1)]
     command.run_table(paper, table(), arguments, fake)
@@ -217,6 +222,13 @@ def test_some_published_cells():
     assert sec.tables[0].published["HCC", "mm"] == Published(-0.0006)
     assert isec.tables[1].published["RCE", "breast_w"] == Published(0.8064)
     assert ("RCE", "pendigits") not in isec.tables[1].published
+
+
+def test_settings_of_varied_cells():
+    assert settings_of("U-SPEC-R", "MNIST") == ("U-SPEC", Settings(selection="random"))
+    assert settings_of("U-SENC(E)", "TB-1M") == ("U-SENC", Settings(neighbors="exact"))
+    assert settings_of("LSC-K", "MNIST @ K=2") == ("LSC-K", Settings(K=2))
+    assert settings_of("KCC", "SF-2M @ m=40") == ("KCC", Settings(m=40))
 
 
 def test_scores_of_a_labeling():

@@ -1,9 +1,11 @@
-"""Huang, Wang, Wu, Lai, Kwoh, ultra-scalable spectral clustering and ensemble clustering, TKDE 2019: tables 4 to 9."""
+"""Huang, Wang, Wu, Lai, Kwoh, ultra-scalable spectral clustering and ensemble clustering, TKDE 2019: tables 4 to 16."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,47 +23,105 @@ from ci.reproduction.systems.lsc import LSC
 from ci.reproduction.systems.neighbor_graph import neighbor_graph
 from ci.reproduction.systems.nystrom import nystrom_spectral_clustering
 from ci.reproduction.systems.spectral import spectral_clustering
-from ci.reproduction.values import Experiment, Paper, Table
+from ci.reproduction.values import Experiment, Paper, Table, set_of
 
 SETS = ("PenDigits", "USPS", "Letters", "MNIST", "Covertype", "TB-1M", "SF-2M", "CC-5M", "CG-10M", "Flower-20M")
 SPECTRAL = ("k-means", "SC", "ESCG", "Nyström", "LSC-K", "LSC-R", "FastESC", "EulerSC", "U-SPEC", "U-SENC")
 ENSEMBLE = ("U-SPEC", "EAC", "WCT", "KCC", "PTGP", "ECC", "SEC", "LWGP", "U-SENC")
 
 
-def _usenc(X: Any, k: int, seed: int) -> Any:
+@dataclass(frozen=True)
+class Settings:
+    """What tables 10 to 16 vary, with the values of section 4.2."""
+
+    p: int = 1000
+    K: int = 5
+    m: int = 20
+    selection: str = "hybrid"
+    neighbors: str = "approximate"
+
+
+def _uspec(X: Any, k: int, seed: int, s: Settings) -> Any:
+    model = dc.USPEC(
+        k, n_representatives=s.p, n_neighbors=s.K, selection=s.selection, neighbors=s.neighbors, random_state=seed
+    )
+    return model.fit_predict(X)
+
+
+def _usenc(X: Any, k: int, seed: int, s: Settings) -> Any:
     """U-SENC of the paper: a graph for each base clustering, one bandwidth."""
-    return dc.USENC(k, n_graphs=20, affinity="gaussian", random_state=seed).fit_predict(X)
+    model = dc.USENC(
+        k,
+        n_base_clusterings=s.m,
+        n_graphs=s.m,
+        affinity="gaussian",
+        n_representatives=s.p,
+        n_neighbors=s.K,
+        selection=s.selection,
+        neighbors=s.neighbors,
+        random_state=seed,
+    )
+    return model.fit_predict(X)
 
 
-#: Name in the paper -> (rows, k, seed) -> labels.
-CLUSTERERS: dict[str, Callable[[Any, int, int], Any]] = {
-    "k-means": lambda X, k, seed: kmeans(X, k, random_state=seed),
-    "SC": lambda X, k, seed: spectral_clustering(neighbor_graph(X, 5), k, random_state=seed),
-    "ESCG": lambda X, k, seed: efficient_spectral_clustering(neighbor_graph(X, 5), k, random_state=seed),
-    "Nyström": lambda X, k, seed: nystrom_spectral_clustering(X, k, random_state=seed),
-    "LSC-K": lambda X, k, seed: LSC(k, random_state=seed).fit_predict(X),
-    "LSC-R": lambda X, k, seed: LSC(k, selection="random", random_state=seed).fit_predict(X),
-    "FastESC": lambda X, k, seed: explicit_spectral_clustering(X, k, random_state=seed),
-    "EulerSC": lambda X, k, seed: euler_spectral_clustering(X, k, random_state=seed),
-    "U-SPEC": lambda X, k, seed: dc.USPEC(k, random_state=seed).fit_predict(X),
+def _lsc(X: Any, k: int, seed: int, s: Settings, selection: str) -> Any:
+    model = LSC(k, n_representatives=s.p, n_neighbors=s.K, selection=selection, random_state=seed)
+    return model.fit_predict(X)
+
+
+#: Name in the paper -> (rows, k, seed, settings) -> labels.
+CLUSTERERS: dict[str, Callable[[Any, int, int, Settings], Any]] = {
+    "k-means": lambda X, k, seed, s: kmeans(X, k, random_state=seed),
+    "SC": lambda X, k, seed, s: spectral_clustering(neighbor_graph(X, s.K), k, random_state=seed),
+    "ESCG": lambda X, k, seed, s: efficient_spectral_clustering(neighbor_graph(X, s.K), k, random_state=seed),
+    "Nyström": lambda X, k, seed, s: nystrom_spectral_clustering(X, k, n_samples=s.p, random_state=seed),
+    "LSC-K": partial(_lsc, selection="kmeans"),
+    "LSC-R": partial(_lsc, selection="random"),
+    "FastESC": lambda X, k, seed, s: explicit_spectral_clustering(X, k, random_state=seed),
+    "EulerSC": lambda X, k, seed, s: euler_spectral_clustering(X, k, random_state=seed),
+    "U-SPEC": _uspec,
     "U-SENC": _usenc,
+}
+#: What the last letter of a system of tables 13 to 16 sets.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "-H": {"selection": "hybrid"},
+    "-R": {"selection": "random"},
+    "-K": {"selection": "kmeans"},
+    "(A)": {"neighbors": "approximate"},
+    "(E)": {"neighbors": "exact"},
 }
 
 
+def settings_of(system: str, column: str) -> tuple[str, Settings]:
+    """Clusterer and settings of a cell: "U-SPEC-R" draws at random, "MNIST @ p=200" has 200 representatives."""
+    settings = Settings()
+    if " @ " in column:
+        name, value = column.partition(" @ ")[2].split("=")
+        given: dict[str, Any] = {name: int(value)}
+        settings = replace(settings, **given)
+    for ending, changed in VARIANTS.items():
+        base = system.removesuffix(ending)
+        if base != system and base in ("U-SPEC", "U-SENC"):
+            return base, replace(settings, **changed)
+    return system, settings
+
+
 def draw(system: str, column: str, number: int, paper_sizes: bool) -> dict[str, float]:
-    """One draw: base clusterings are k-means with 20 to 60 clusters, 20 of them; their seconds are counted."""
-    X, y = load_set(column, paper_sizes)
+    """One draw: base clusterings are by k-means with 20 to 60 clusters; their seconds are counted."""
+    name, (clusterer, settings) = set_of(column), settings_of(system, column)
+    X, y = load_set(name, paper_sizes)
     k = len(np.unique(y))
-    if system in CONSENSUS:
-        base, making = kmeans_pool(column, number, paper_sizes, 20, 20, 60)
-        labels, seconds = find_consensus(system, base, k, number)
+    if clusterer in CONSENSUS:
+        base, making = kmeans_pool(name, number, paper_sizes, settings.m, 20, 60)
+        labels, seconds = find_consensus(clusterer, base, k, number)
         return scores(y, labels, making + seconds)
     start = time.perf_counter()
-    labels = CLUSTERERS[system](X, k, number)
+    labels = CLUSTERERS[clusterer](X, k, number, settings)
     return scores(y, np.asarray(labels), time.perf_counter() - start)
 
 
 METHODS = Experiment("methods", draw)
+PARAMETERS = Experiment("parameters", draw)
 
 TABLE_4 = """
 PenDigits 66.66±1.76 59.36±0.00 76.41±2.26 65.67±1.16 79.73±2.09 78.13±2.20 65.31±0.71 58.59±0.73 80.30±2.18 85.34±0.91
@@ -151,6 +211,17 @@ def _table(number: str, title: str, metric: str, text: str, systems: tuple[str, 
     return Table(number, title, METHODS, metric, systems, SETS, printed(text, systems), seconds, **more)
 
 
+#: The sets of section 4.5 and after.
+VARIED = ("MNIST", "Covertype", "TB-1M", "SF-2M")
+
+
+def _varied(number: str, title: str, systems: tuple[str, ...], name: str = "", values: Sequence[int] = ()) -> Table:
+    """Tables 10 to 16, of which the text has the titles only; the values that p, K and m take are ours."""
+    columns = tuple(f"{one} @ {name}={value}" for one in VARIED for value in values) or VARIED
+    note = "The text of the paper has this table as a picture: there is nothing to compare with."
+    return Table(number, title, PARAMETERS, "NMI", systems, columns, also=("purity", "accuracy"), note=note)
+
+
 PAPER = Paper(
     "uspec_usenc_2019",
     "Huang, Wang, Wu, Lai, Kwoh, Ultra-scalable spectral clustering and ensemble clustering, IEEE TKDE 2019",
@@ -161,6 +232,15 @@ PAPER = Paper(
         _table("7", "NMI of ensemble methods", "NMI", TABLE_7, ENSEMBLE),
         _table("8", "CA of ensemble methods", "purity", TABLE_8, ENSEMBLE, also=("accuracy",), note=CA),
         _table("9", "seconds of ensemble methods", "seconds", TABLE_9, ENSEMBLE, unit=1),
+        _varied(
+            "10", "representatives p", ("Nyström", "LSC-K", "LSC-R", "U-SPEC", "U-SENC"), "p", (200, 600, 1000, 1400)
+        ),
+        _varied("11", "neighbours K", ("Nyström", "LSC-K", "LSC-R", "U-SPEC", "U-SENC"), "K", (2, 5, 8)),
+        _varied("12", "base clusterings m", ENSEMBLE, "m", (10, 20, 40)),
+        _varied("13", "selection, U-SPEC", ("U-SPEC-H", "U-SPEC-R", "U-SPEC-K")),
+        _varied("14", "selection, U-SENC", ("U-SENC-H", "U-SENC-R", "U-SENC-K")),
+        _varied("15", "approximate or exact neighbours, U-SPEC", ("U-SPEC(A)", "U-SPEC(E)")),
+        _varied("16", "approximate or exact neighbours, U-SENC", ("U-SENC(A)", "U-SENC(E)")),
     ),
     note=(
         "20 draws a cell in the paper, p = 1000, K = 5, m = 20. Synthetic sets have 20 000 rows here unless "
