@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from daskcluster.constraints import Constraints
@@ -32,11 +33,13 @@ def checked_affinity(affinity: Any, constraints: Constraints) -> NDArray[np.floa
     return W
 
 
-def cluster_rows(points: NDArray[np.float64], n_clusters: int, random_state: Seed) -> NDArray[np.int32]:
-    """Labels (n,) of the best of `STARTS` k-means clusterings."""
+def cluster_rows(
+    points: NDArray[np.float64], n_clusters: int, random_state: Seed, n_init: int = STARTS
+) -> NDArray[np.int32]:
+    """Labels (n,) of the best of some k-means clusterings."""
     seed = root_seed(random_state)
     best: tuple[Centers, NDArray[np.int32]] | None = None
-    for number in range(STARTS):
+    for number in range(n_init):
         starts = center_starts(points, n_clusters, stream(seed, "discretize", number))
         found = lloyd_in_memory(points, starts)
         if best is None or found[0].inertia < best[0].inertia:
@@ -58,3 +61,9 @@ def left_vectors(G: NDArray[np.float64], n_components: int) -> NDArray[np.float6
     scale = np.sqrt(np.maximum(values[first], np.finfo(np.float64).tiny))
     result: NDArray[np.float64] = G @ (vectors[:, first] / scale)
     return result
+
+
+def constraint_matrix(constraints: Constraints, n_rows: int) -> scipy.sparse.csr_array:
+    """Q (n, n) of eq. (33) of fast_csc_and_secrp_2017: weights of must-links, minus those of cannot-links."""
+    constraints.check_n_rows(n_rows, "X")
+    return scipy.sparse.csr_array(constraints.to_sparse(n_rows).to_scipy_sparse())
