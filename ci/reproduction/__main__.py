@@ -49,11 +49,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def chosen(paper: Paper, arguments: argparse.Namespace) -> list[Table]:
-    """Tables that were asked for."""
+    """Tables that were asked for: of parts such as 2a and 2b both, if it was 2."""
     if not arguments.table and not arguments.figure:
         return list(paper.tables)
     wanted = {("table", number) for number in arguments.table} | {("figure", number) for number in arguments.figure}
-    return [table for table in paper.tables if (table.kind, table.number) in wanted]
+    return [
+        table
+        for table in paper.tables
+        if wanted & {(table.kind, table.number), (table.kind, table.number.rstrip("abcdefghi"))}
+    ]
 
 
 def run_table(paper: Paper, table: Table, arguments: argparse.Namespace, worker: Worker) -> None:

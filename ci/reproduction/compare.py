@@ -100,7 +100,7 @@ def _cell(
     spread = stdev(values) if len(values) > 1 else None
     error = None if spread is None else spread / len(values) ** 0.5
     published = table.published.get((system, column))
-    mark = mark_of(ours, error, published, failed, 2 if table.unit > 1 else 4)
+    mark = mark_of(ours, error, published, failed, table.digits)
     if not table.compared and ours is not None:
         mark = ""
     apart = None

@@ -25,7 +25,7 @@ def _number(value: float | None, spread: float | None, digits: int) -> str:
 
 def cells_of(table: Table, cell: Compared) -> list[str]:
     """The columns of `HEAD` for a cell, further metrics, and the reason."""
-    digits = 2 if table.unit > 1 or not table.compared else 4
+    digits = table.digits
     paper = _number(cell.published.mean, cell.published.spread, digits) if cell.published else "—"
     ours = _number(cell.ours, cell.spread, digits) or (cell.failed or "not run")
     apart = "" if cell.errors is None else f"{cell.errors:+.1f}"

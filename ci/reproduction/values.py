@@ -52,6 +52,7 @@ class Table:
     published: Mapping[Cell, Published] = field(default_factory=dict)
     paper_seconds: Mapping[Cell, float] = field(default_factory=dict)
     unit: float = 100.0
+    digits: int = 2  # that the paper prints
     also: tuple[str, ...] = ()  # further metrics of the same draws, printed beside ours
     kind: str = "table"  # or "figure"
     note: str = ""
@@ -59,7 +60,7 @@ class Table:
     @property
     def compared(self) -> bool:
         """Whether a difference to the paper means something: seconds are those of another machine."""
-        return self.metric != "seconds"
+        return not self.metric.startswith("seconds")
 
 
 @dataclass(frozen=True)
