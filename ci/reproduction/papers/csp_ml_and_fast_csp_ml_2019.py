@@ -279,7 +279,7 @@ PAPER = Paper(
             "Rand index over known labels",
             ("iris", "wine", *SMALL),
             published=FIGURE_1,
-            note="Published values are those that Table 2 has of the same curves; the others are not in the paper's text.",
+            note="Published values are those that Table 2 has of the curves; others are not in the paper's text.",
         ),
         _figure("2", "inconsistent", "Rand index with inconsistent constraints", SMALL),
         _figure("3", "noise", "Rand index with 30 % noise", SMALL),
