@@ -11,7 +11,8 @@ import daskcluster as dc
 from ci.reproduction.systems.ccs import ccs_vectors, generalized_constrained_clustering
 from ci.reproduction.systems.common import constraint_matrix
 from ci.reproduction.systems.cop_kmeans import ConstraintsFailed, constrained_kmeans
-from ci.reproduction.systems.landmarks import landmark_matrix, neighbor_graph
+from ci.reproduction.systems.landmarks import landmark_matrix
+from ci.reproduction.systems.neighbor_graph import neighbor_graph
 from ci.reproduction.systems.scacs import scacs_vectors, scalable_constrained_spectral_clustering
 from ci.reproduction.systems.sec_svd import binary_matrix, sec_by_svd
 from tests.reference.fast_csc import full_eigenvectors, full_problem, landmark_affinities, pairs_of_labels, scaled
@@ -59,7 +60,7 @@ def test_scacs_solves_csp_of_the_landmark_graph():
 @pytest.mark.parametrize("alpha", [0.0, 5.0])
 def test_ccs_solves_the_full_problem(alpha):
     X, _, known = groups(2)
-    W = neighbor_graph(X, 8)
+    W = scipy.sparse.csr_array(neighbor_graph(X, 8))
     found, x = ccs_vectors(W, dc.Constraints.from_labels(known), 3, alpha, random_state=0)
     values, vectors = full_eigenvectors(*full_problem(W.toarray(), *pairs_of_labels(known), alpha), 3)
     np.testing.assert_allclose(found, values, rtol=1e-6)

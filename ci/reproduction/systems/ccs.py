@@ -13,7 +13,7 @@ import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 from ci.reproduction.systems.common import cluster_rows, constraint_matrix
-from ci.reproduction.systems.landmarks import neighbor_graph
+from ci.reproduction.systems.neighbor_graph import neighbor_graph
 from daskcluster.constraints import Constraints
 from daskcluster.constraints.embedding import unit_rows
 from daskcluster.runtime.seeding import root_seed, stream
@@ -43,7 +43,7 @@ def generalized_constrained_clustering(
     columns' mean, weighted by degrees, is subtracted, they are scaled to equal length, then the rows to unit length.
     """
     check_integer("n_clusters", n_clusters, 1)
-    W = neighbor_graph(X, n_neighbors)
+    W = scipy.sparse.csr_array(neighbor_graph(np.asarray(X, np.float64), n_neighbors))
     degrees = np.asarray(W.sum(axis=1)).ravel()
     _, x = ccs_vectors(W, constraints, n_clusters, alpha, random_state)
     x = x - degrees @ x / degrees.sum()

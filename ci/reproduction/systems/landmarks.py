@@ -1,4 +1,4 @@
-"""Graphs of the systems that fast_csc_and_secrp_2017 compares: through landmarks, and of nearest neighbours."""
+"""The landmark graph of fast_csc_and_secrp_2017, section 2.2, in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 from daskcluster.runtime.seeding import root_seed, stream
 from daskcluster.typing import Seed
 
-__all__ = ["landmark_matrix", "neighbor_graph"]
+__all__ = ["landmark_matrix"]
 
 
 def landmark_matrix(
@@ -38,15 +38,6 @@ def landmark_matrix(
     masses = np.asarray(Z.sum(axis=0)).ravel()
     linked = masses > 0
     return scipy.sparse.csr_array(Z[:, linked] @ scipy.sparse.diags_array(1 / np.sqrt(masses[linked])))  # eq. (5)
-
-
-def neighbor_graph(X: NDArray[Any], n_neighbors: int) -> scipy.sparse.csr_array:
-    """Gaussian affinities (n, n) of rows of which one is among the other's nearest; sigma is their mean distance."""
-    X = np.asarray(X, np.float64)
-    found = NearestNeighbors(n_neighbors=min(n_neighbors, len(X) - 1)).fit(X)
-    graph = scipy.sparse.csr_array(found.kneighbors_graph(mode="distance"))
-    graph.data = _gaussian(graph.data)
-    return scipy.sparse.csr_array(graph.maximum(graph.T))
 
 
 def _gaussian(distances: NDArray[np.float64]) -> NDArray[np.float64]:
