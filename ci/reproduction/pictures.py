@@ -22,7 +22,7 @@ def draw_figure(folder: Path, paper: Paper, table: Table, cells: list[Compared])
 
     if all(cell.ours is None for cell in cells):
         return False
-    with mpl.rc_context({"svg.hashsalt": "daskcluster"}):  # the same bytes from the same draws
+    with mpl.rc_context({"svg.hashsalt": "daskcluster", "svg.fonttype": "none"}):  # the same bytes from the same draws
         sets = list(dict.fromkeys(set_of(cell.column) for cell in cells if cell.ours is not None))
         figure, every = plt.subplots(
             1, len(sets), figsize=(max(5.0, 3.2 * len(sets)), 3.4), layout="constrained", squeeze=False
@@ -50,7 +50,6 @@ def _draw_set(axes: Any, table: Table, cells: list[Compared], name: str) -> None
                 color=f"C{number}",
                 marker="o",
                 markersize=3,
-                capsize=2,
                 label=system,
             )
     axes.set_xticks(range(len(run)), [column.partition(" @ ")[2] or column for column in run], rotation=60, fontsize=7)

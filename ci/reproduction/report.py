@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ci.reproduction.compare import MARKS, Compared
-from ci.reproduction.values import Paper, Table
+from ci.reproduction.values import Paper, Table, set_of
 
 __all__ = ["Filled", "cells_of", "summary", "text_of", "write_index", "write_page"]
 
@@ -85,8 +85,12 @@ def _not_run(cells: Sequence[Compared]) -> list[str]:
     if not left:
         return []
     systems = list(dict.fromkeys(cell.system for cell in cells))
-    named = {column: "all systems" if row == systems else ", ".join(row) for column, row in left.items()}
-    return ["Not run: " + "; ".join(f"{column}: {row}" for column, row in named.items()) + "."]
+    named: dict[tuple[str, str], list[str]] = {}  # systems, set: parameters
+    for column, row in left.items():
+        who = "all systems" if row == systems else ", ".join(row)
+        named.setdefault((who, set_of(column)), []).append(column.partition(" @ ")[2])
+    said = [f"{name}{' @ ' if all(found) else ''}{', '.join(found)}: {who}" for (who, name), found in named.items()]
+    return ["Not run: " + "; ".join(said) + "."]
 
 
 def write_page(folder: Path, paper: Paper, tables: Sequence[Filled], pictures: Sequence[str]) -> None:
@@ -106,7 +110,7 @@ def write_page(folder: Path, paper: Paper, tables: Sequence[Filled], pictures: S
         if run:
             lines += [*_markdown([head_of(table), *(cells_of(table, cell) for cell in run)]), ""]
         lines += [line for said in _not_run(cells) for line in (said, "")]
-        if table.number in pictures:
+        if table.kind == "figure" and table.number in pictures:
             lines += [f"![{title_of(paper, table)}]({paper.name}-{table.kind}-{table.number}.svg)", ""]
     _write(folder / f"{paper.name}.md", lines)
 
