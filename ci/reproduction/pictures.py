@@ -30,7 +30,11 @@ def draw_figure(folder: Path, paper: Paper, table: Table, cells: list[Compared])
         for name, axes in zip(sets, every[0], strict=True):
             _draw_set(axes, table, [cell for cell in cells if set_of(cell.column) == name], name)
         every[0, 0].set_ylabel(f"{table.metric} x {table.unit:g}" if table.unit != 1 else table.metric)
-        every[0, -1].legend(fontsize=7)
+        lines = {  # of every system once, in their order, whichever sets it has
+            label: handle for axes in every[0] for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        named = [system for system in table.systems if system in lines]
+        figure.legend([lines[system] for system in named], named, loc="outside right upper", fontsize=7)
         folder.mkdir(parents=True, exist_ok=True)
         figure.savefig(folder / f"{paper.name}-{table.kind}-{table.number}.svg", metadata={"Date": None})
         plt.close(figure)
