@@ -50,7 +50,7 @@ def load_benchmark(name: str) -> tuple[Array | scipy.sparse.csr_matrix, NDArray[
     installed elsewhere. Dense files hold `X` and `y`, pools `labels` and `y`, text sets what
     ``scipy.sparse.save_npz`` writes, and `y`.
     """
-    folder = _data_folder()
+    folder = data_folder()
     parts = PurePosixPath(name).parts
     if not parts or ".." in parts or PurePosixPath(name).is_absolute():
         raise ValueError(f"name must be that of a set inside the data folder, got {name!r}")
@@ -76,7 +76,7 @@ def load_benchmark(name: str) -> tuple[Array | scipy.sparse.csr_matrix, NDArray[
 _KINDS = {"X": "dense features", "indptr": "sparse features", "labels": "base clusterings"}
 
 
-def _data_folder() -> Path:
+def data_folder() -> Path:
     named = os.environ.get(VARIABLE)
     if named:
         folder = Path(named).expanduser()

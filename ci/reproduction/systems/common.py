@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from daskcluster.constraints import Constraints
@@ -32,14 +33,37 @@ def checked_affinity(affinity: Any, constraints: Constraints) -> NDArray[np.floa
     return W
 
 
-def cluster_rows(points: NDArray[np.float64], n_clusters: int, random_state: Seed) -> NDArray[np.int32]:
-    """Labels (n,) of the best of `STARTS` k-means clusterings."""
+def cluster_rows(
+    points: NDArray[np.float64], n_clusters: int, random_state: Seed, n_init: int = STARTS
+) -> NDArray[np.int32]:
+    """Labels (n,) of the best of some k-means clusterings."""
     seed = root_seed(random_state)
     best: tuple[Centers, NDArray[np.int32]] | None = None
-    for number in range(STARTS):
+    for number in range(n_init):
         starts = center_starts(points, n_clusters, stream(seed, "discretize", number))
         found = lloyd_in_memory(points, starts)
         if best is None or found[0].inertia < best[0].inertia:
             best = found
     assert best is not None
     return best[1]
+
+
+def squared_distances(X: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Squared Euclidean distances (n, l) of rows to points, not below 0."""
+    found = (X * X).sum(axis=1)[:, None] - 2 * X @ points.T + (points * points).sum(axis=1)
+    return np.maximum(found, 0.0)
+
+
+def left_vectors(G: NDArray[np.float64], n_components: int) -> NDArray[np.float64]:
+    """The first left singular vectors (n, n_components) of a tall G (n, l), from its l by l Gram matrix."""
+    values, vectors = np.linalg.eigh(G.T @ G)
+    first = np.argsort(values)[::-1][:n_components]
+    scale = np.sqrt(np.maximum(values[first], np.finfo(np.float64).tiny))
+    result: NDArray[np.float64] = G @ (vectors[:, first] / scale)
+    return result
+
+
+def constraint_matrix(constraints: Constraints, n_rows: int) -> scipy.sparse.csr_array:
+    """Q (n, n) of eq. (33) of fast_csc_and_secrp_2017: weights of must-links, minus those of cannot-links."""
+    constraints.check_n_rows(n_rows, "X")
+    return scipy.sparse.csr_array(constraints.to_sparse(n_rows).to_scipy_sparse())

@@ -17,7 +17,7 @@ from daskcluster.runtime.threads import one_blas_thread
 from daskcluster.typing import Seed
 from daskcluster.validation import check_integer
 
-__all__ = ["constrained_spectral_clustering", "csp_vectors"]
+__all__ = ["cheapest_feasible", "constrained_spectral_clustering", "csp_vectors"]
 
 #: What makes the Laplacian definite.
 RIDGE = 1e-10
@@ -91,14 +91,30 @@ def csp_vectors(
     volume = float(degrees.sum())
     if beta is None:
         beta = 0.5 * volume * float(largest_eigenpairs(Q.copy(), min(n_vectors, n))[0][-1])
+    trivial = np.sqrt(degrees / max(volume, np.finfo(np.float64).tiny))
+    chosen = cheapest_feasible(L, Q, beta, volume, trivial, n_vectors)
+    return roots[:, None] * chosen
+
+
+def cheapest_feasible(
+    L: NDArray[np.float64],
+    Q: NDArray[np.float64],
+    beta: float,
+    volume: float,
+    trivial: NDArray[np.float64],
+    n_vectors: int,
+) -> NDArray[np.float64]:
+    """Solutions v (n, n_vectors) of L v = lambda (Q - beta / vol I) v, lambda > 0, at v^T v = vol, cheapest first.
+
+    `trivial` (n,) at unit length is the vector that the problem excludes. Fewer where fewer are feasible; with none at
+    all a ValueError.
+    """
     with one_blas_thread():
-        mu, vectors = scipy.linalg.eigh(Q - beta / volume * np.eye(n), L + RIDGE * np.eye(n))
+        mu, vectors = scipy.linalg.eigh(Q - beta / volume * np.eye(len(L)), L + RIDGE * np.eye(len(L)))
     vectors = vectors[:, mu > 0]
     vectors = vectors / np.linalg.norm(vectors, axis=0) * np.sqrt(volume)
-    trivial = np.sqrt(degrees / max(volume, np.finfo(np.float64).tiny))
     vectors = vectors[:, np.abs(trivial @ vectors) < (1 - 1e-6) * np.sqrt(volume)]
     if not vectors.shape[1]:
         raise ValueError(f"no eigenvector is feasible at beta={beta:g}: it is too large, or there are no constraints")
     costs = np.einsum("ij,ij->j", vectors, L @ vectors)
-    chosen = vectors[:, np.argsort(costs, kind="stable")[:n_vectors]]
-    return roots[:, None] * chosen
+    return np.asarray(vectors[:, np.argsort(costs, kind="stable")[:n_vectors]])

@@ -1,0 +1,126 @@
+"""One cell: what the paper prints, what our draws gave, and how far apart they are."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+
+from ci.reproduction.records import Record, Records
+from ci.reproduction.values import Published, Table
+
+__all__ = ["MARKS", "Compared", "compare", "load_reasons"]
+
+#: Mark of a cell, and what it says.
+MARKS = {
+    "=": "within two standard errors of ours",
+    "+": "above",
+    "-": "below",
+    "1": "one draw: no standard error",
+    "o": "ours only: the text of the paper gives no value",
+    "x": "no labels: time or memory limit, or an error",
+    "N": "the paper has no value either (out of memory there)",
+    ".": "not run",
+}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A cell; values are in the unit of the paper."""
+
+    system: str
+    column: str
+    published: Published | None
+    draws: int
+    ours: float | None
+    spread: float | None
+    errors: float | None  # (ours - published) in standard errors of ours
+    seconds: float | None
+    paper_seconds: float | None
+    also: Mapping[str, float]
+    failed: str
+    mark: str
+    reason: str
+
+
+def load_reasons(path: Path) -> dict[str, dict[str, str]]:
+    """Reasons by table, "PAPER/NUMBER", and cell, "SYSTEM | COLUMN"; each part of a cell may be "*"."""
+    with path.open("rb") as file:
+        return tomllib.load(file)
+
+
+def find_reason(reasons: Mapping[str, Mapping[str, str]], table: str, system: str, column: str) -> str:
+    """The reason of a cell: its own, else that of its row, else that of its column."""
+    found = reasons.get(table, {})
+    for cell in (f"{system} | {column}", f"{system} | *", f"* | {column}"):
+        if cell in found:
+            return found[cell]
+    return ""
+
+
+def mark_of(ours: float | None, error: float | None, published: Published | None, failed: str, digits: int) -> str:
+    """The mark of a cell, a key of `MARKS`. `digits` are those the paper prints."""
+    if ours is None:
+        return "." if not failed else ("N" if published is None else "x")
+    if published is None:
+        return "o"
+    if error is None:
+        return "1"
+    difference = ours - published.mean
+    if abs(difference) <= max(2 * error, 0.5 * 10.0**-digits):
+        return "="
+    return "+" if difference > 0 else "-"
+
+
+def compare(
+    paper: str, table: Table, records: Records, paper_sizes: bool, reasons: Mapping[str, Mapping[str, str]]
+) -> list[Compared]:
+    """All cells of a table, row by row of the paper: a column's systems stand together."""
+    return [
+        _cell(paper, table, system, column, records.of(system, column, paper_sizes), reasons)
+        for column in table.columns
+        for system in table.systems
+    ]
+
+
+def _cell(
+    paper: str,
+    table: Table,
+    system: str,
+    column: str,
+    records: Sequence[Record],
+    reasons: Mapping[str, Mapping[str, str]],
+) -> Compared:
+    runs = [record.metrics for record in records if not record.failed]
+    failed = next((record.failed for record in records if record.failed), "") if not runs else ""
+    values = [table.unit * metrics[table.metric] for metrics in runs if table.metric in metrics]
+    ours = mean(values) if values else None
+    spread = stdev(values) if len(values) > 1 else None
+    error = None if spread is None else spread / len(values) ** 0.5
+    published = table.published.get((system, column))
+    mark = mark_of(ours, error, published, failed, table.digits)
+    if not table.compared and ours is not None:
+        mark = ""
+    apart = None
+    if ours is not None and published is not None and error and table.compared:
+        apart = (ours - published.mean) / error
+    reason = find_reason(reasons, f"{paper}/{table.number}", system, column)
+    if mark == "-" and not reason:
+        reason = "not explained"
+    return Compared(
+        system,
+        column,
+        published,
+        len(values),
+        ours,
+        spread,
+        apart,
+        mean(metrics["seconds"] for metrics in runs) if runs else None,
+        table.paper_seconds.get((system, column)),
+        {name: table.unit * mean(metrics[name] for metrics in runs) for name in table.also} if runs else {},
+        failed,
+        mark,
+        reason,
+    )

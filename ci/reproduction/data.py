@@ -1,0 +1,72 @@
+"""The sets of the papers: real ones from the folder of files, synthetic ones drawn, and which real ones are absent."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskcluster import datasets
+from daskcluster.datasets.files import data_folder
+
+__all__ = ["SYNTHETIC", "is_absent", "load_set"]
+
+#: Name in the papers -> name of the file, where they differ.
+FILES = {
+    "PenDigits": "pendigits",
+    "USPS": "usps",
+    "Letters": "letter",
+    "MNIST": "mnist",
+    "Covertype": "covertype",
+    "breast_w": "breast_w_699",
+    "MNIST4K": "mnist4k",
+}
+#: Name in uspec_usenc_2019 -> function, rows in the paper.
+SYNTHETIC = {
+    "TB-1M": (datasets.make_two_bananas, 1_000_000),
+    "SF-2M": (datasets.make_smiling_face, 2_000_000),
+    "CC-5M": (datasets.make_concentric_circles, 5_000_000),
+    "CG-10M": (datasets.make_circles_gaussians, 10_000_000),
+    "Flower-20M": (datasets.make_flower, 20_000_000),
+}
+#: Rows of a synthetic set when the paper's are not asked for.
+FEW = 20_000
+
+
+@lru_cache(maxsize=2)
+def load_set(name: str, paper_sizes: bool = False) -> tuple[Any, NDArray[np.int32]]:
+    """Rows (dense float64, or sparse counts) and classes of a set, by its name in the papers.
+
+    Notes
+    -----
+    Missing values (breast_w) become the mean of their column: no paper says what it does with them.
+    """
+    if name in SYNTHETIC:
+        make, rows = SYNTHETIC[name]
+        X, y = make(rows if paper_sizes else FEW, random_state=0)
+        return np.asarray(X), np.asarray(y)
+    if name == "cacmcisi":  # the rows of classic behind those of cranmed
+        both, classes = datasets.load_benchmark("classic")
+        n_first = len(datasets.load_benchmark("cranmed")[1])
+        return both[n_first:], (classes[n_first:] - classes[n_first:].min()).astype(np.int32)
+    X, y = datasets.load_benchmark(FILES.get(name, name))
+    if hasattr(X, "tocsr"):
+        return X, y
+    dense = np.asarray(X, np.float64)
+    missing = np.isnan(dense)
+    if missing.any():
+        dense = np.where(missing, np.nanmean(dense, axis=0), dense)
+    return dense, y
+
+
+def is_absent(name: str) -> bool:
+    """Whether a real set has no file in the folder of data. Sets that are drawn never are absent."""
+    if name in SYNTHETIC:
+        return False
+    try:
+        folder = data_folder()
+    except FileNotFoundError:
+        return True
+    return not (folder / f"{'classic' if name == 'cacmcisi' else FILES.get(name, name)}.npz").is_file()

@@ -1,0 +1,60 @@
+"""Figures: one line a system over the columns, with the spread of our draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ci.reproduction.compare import Compared
+from ci.reproduction.values import Paper, Table, set_of
+
+__all__ = ["draw_figure"]
+
+
+def draw_figure(folder: Path, paper: Paper, table: Table, cells: list[Compared]) -> bool:
+    """Write PAPER-figure-NUMBER.svg; False if no cell has a value."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    if all(cell.ours is None for cell in cells):
+        return False
+    with mpl.rc_context({"svg.hashsalt": "daskcluster", "svg.fonttype": "none"}):  # the same bytes from the same draws
+        sets = list(dict.fromkeys(set_of(cell.column) for cell in cells if cell.ours is not None))
+        figure, every = plt.subplots(
+            1, len(sets), figsize=(max(5.0, 3.2 * len(sets)), 3.4), layout="constrained", squeeze=False
+        )
+        for name, axes in zip(sets, every[0], strict=True):
+            _draw_set(axes, table, [cell for cell in cells if set_of(cell.column) == name], name)
+        every[0, 0].set_ylabel(f"{table.metric} x {table.unit:g}" if table.unit != 1 else table.metric)
+        lines = {  # of every system once, in their order, whichever sets it has
+            label: handle for axes in every[0] for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        named = [system for system in table.systems if system in lines]
+        figure.legend([lines[system] for system in named], named, loc="outside right upper", fontsize=7)
+        folder.mkdir(parents=True, exist_ok=True)
+        figure.savefig(folder / f"{paper.name}-{table.kind}-{table.number}.svg", metadata={"Date": None})
+        plt.close(figure)
+    return True
+
+
+def _draw_set(axes: Any, table: Table, cells: list[Compared], name: str) -> None:
+    """The systems' lines over the columns of one set that have a value."""
+    run = [column for column in table.columns if any(c.column == column and c.ours is not None for c in cells)]
+    for number, system in enumerate(table.systems):
+        row = [cell for cell in cells if cell.system == system and cell.ours is not None]
+        if row:
+            axes.errorbar(
+                [run.index(cell.column) for cell in row],
+                np.array([cell.ours for cell in row], np.float64),
+                [cell.spread or 0.0 for cell in row],
+                color=f"C{number}",
+                marker="o",
+                markersize=3,
+                label=system,
+            )
+    axes.set_xticks(range(len(run)), [column.partition(" @ ")[2] or column for column in run], rotation=60, fontsize=7)
+    axes.set_title(name, fontsize=9)

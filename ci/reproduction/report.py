@@ -1,0 +1,158 @@
+"""Cells as text for the terminal and as pages of the documentation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from ci.reproduction.compare import MARKS, Compared
+from ci.reproduction.values import Paper, Table, set_of
+
+__all__ = ["Filled", "cells_of", "summary", "text_of", "write_index", "write_page"]
+
+#: A table with its cells.
+Filled = tuple[Table, list[Compared]]
+
+HEAD = ("set", "system", "paper", "ours", "draws", "in s.e.", "seconds", "paper's", "")
+
+
+def _number(value: float | None, spread: float | None, digits: int) -> str:
+    if value is None:
+        return ""
+    return f"{value:.{digits}f}" + ("" if spread is None else f" ± {spread:.{digits}f}")
+
+
+def cells_of(table: Table, cell: Compared) -> list[str]:
+    """The columns of `HEAD` for a cell, further metrics, and the reason."""
+    digits = table.digits
+    paper = _number(cell.published.mean, cell.published.spread, digits) if cell.published else "—"
+    ours = _number(cell.ours, cell.spread, digits) or (cell.failed or "not run")
+    apart = "" if cell.errors is None else f"{cell.errors:+.1f}"
+    shown = [cell.column, cell.system, paper, ours, str(cell.draws or ""), apart]
+    shown += [_number(cell.seconds, None, 2), _number(cell.paper_seconds, None, 2), cell.mark]
+    shown += [_number(cell.also.get(name), None, digits) for name in table.also]
+    return [*shown, cell.reason]
+
+
+def head_of(table: Table) -> list[str]:
+    """Titles of the columns of `cells_of`."""
+    return [*HEAD, *table.also, "reason"]
+
+
+def title_of(paper: Paper, table: Table) -> str:
+    """Title of a table."""
+    return f"{table.kind.capitalize()} {table.number}: {table.title}"
+
+
+def text_of(paper: Paper, filled: Filled) -> str:
+    """A table for the terminal."""
+    table, cells = filled
+    rows = [head_of(table), *(cells_of(table, cell) for cell in cells if cell.mark != ".")]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([f"\n{paper.name}, {title_of(paper, table)}", *lines, _counted(count([filled])), *_not_run(cells)])
+
+
+def count(tables: Sequence[Filled]) -> Counter[str]:
+    """Marks of the cells that can be compared, and of those that were not run."""
+    return Counter(cell.mark for table, cells in tables if table.compared for cell in cells)
+
+
+def _counted(marks: Counter[str]) -> str:
+    return "; ".join(f"{marks[mark]} {said}" for mark, said in MARKS.items() if marks[mark]) + "."
+
+
+def summary(tables: Sequence[Filled]) -> str:
+    """One sentence: how many cells have which mark."""
+    marks = count(tables)
+    return f"{sum(marks.values())} cells: {_counted(marks)}" if marks else "Nothing to compare."
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    return [line(rows[0]), line(["---"] * len(rows[0])), *map(line, rows[1:])]
+
+
+def _not_run(cells: Sequence[Compared]) -> list[str]:
+    """A sentence that names the cells without a draw, column by column, if there are any."""
+    left: dict[str, list[str]] = {}
+    for cell in cells:
+        if cell.mark == ".":
+            left.setdefault(cell.column, []).append(cell.system)
+    if not left:
+        return []
+    systems = list(dict.fromkeys(cell.system for cell in cells))
+    named: dict[tuple[str, str], list[str]] = {}  # systems, set: parameters
+    for column, row in left.items():
+        who = "all systems" if row == systems else ", ".join(row)
+        named.setdefault((who, set_of(column)), []).append(column.partition(" @ ")[2])
+    said = [f"{name}{' @ ' if all(found) else ''}{', '.join(found)}: {who}" for (who, name), found in named.items()]
+    return ["Not run: " + "; ".join(said) + "."]
+
+
+def write_page(folder: Path, paper: Paper, tables: Sequence[Filled], pictures: Sequence[str]) -> None:
+    """The page of a paper. Rows that were not run are named together below a table."""
+    lines = [f"# {paper.name}", "", f"{paper.title}.", ""]
+    if paper.note:
+        lines += [paper.note, ""]
+    lines += [f"**Summary.** {summary(tables)}", ""]
+    if paper.absent:
+        absent = "; ".join(f"{name} ({public})" for name, public in paper.absent.items())
+        lines += [f"**Sets of the paper that are not at hand:** {absent}.", ""]
+    for table, cells in tables:
+        lines += [f"## {title_of(paper, table)}", ""]
+        if table.note:
+            lines += [table.note, ""]
+        run = [cell for cell in cells if cell.mark != "."]
+        if run:
+            lines += [*_markdown([head_of(table), *(cells_of(table, cell) for cell in run)]), ""]
+        lines += [line for said in _not_run(cells) for line in (said, "")]
+        if table.kind == "figure" and table.number in pictures:
+            lines += [f"![{title_of(paper, table)}]({paper.name}-{table.kind}-{table.number}.svg)", ""]
+    _write(folder / f"{paper.name}.md", lines)
+
+
+def write_index(folder: Path, papers: Sequence[tuple[Paper, Sequence[Filled]]]) -> None:
+    """The first page: how to read the others, and the counts of all papers."""
+    titles = ("=", "+", "-", "1", "o", "x", "N", ".")
+    rows = [["paper", "cells", *titles]]
+    for paper, tables in papers:
+        marks = count(tables)
+        rows.append([f"{{doc}}`{paper.name}`", str(sum(marks.values())), *(str(marks[mark]) for mark in titles)])
+    lines = [
+        "# The papers' tables, run again",
+        "",
+        "`ci/reproduce` runs the systems that the papers compare and prints each cell of their tables beside what it",
+        "found. These pages are what it wrote. A cell has the published value and spread, ours with the standard",
+        "deviation over the draws, the difference in standard errors of *ours*, the seconds, and a mark:",
+        "",
+        *(f"- `{mark}` {said}" for mark, said in MARKS.items()),
+        "",
+        "Differences below half a unit of the last printed digit count as none. Seconds are not compared: the machines",
+        'differ. A cell below the paper has a reason if an experiment showed one, else it says "not explained".',
+        "Cells of seconds are not counted here.",
+        "",
+        "With two or three draws the standard error is itself a rough guess, and small: many a `+` or `-` would become",
+        "`=` with the 10 or 20 draws of the papers. A `+` with another system's name than the paper's own says that",
+        "the comparator here is better than the one there, not that a method of this package is.",
+        "",
+        *_markdown(rows),
+        "",
+        "Comparators stand in `ci/reproduction/systems`, one file each, written from the papers that introduced them.",
+        "The papers' numbers are typed from their text. Where the text has a table as a picture, ours stand alone.",
+        "",
+        "```{toctree}",
+        ":maxdepth: 1",
+        "",
+        *(paper.name for paper, _ in papers),
+        "```",
+    ]
+    _write(folder / "index.md", lines)
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines).rstrip("\n") + "\n")

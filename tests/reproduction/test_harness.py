@@ -1,0 +1,273 @@
+"""What `ci/reproduce` does with draws: resume, compare, mark, print."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ci.reproduction import __main__ as command
+from ci.reproduction import worker as worker_module
+from ci.reproduction.compare import compare, find_reason, mark_of
+from ci.reproduction.ensembles import kmeans_pool
+from ci.reproduction.papers.uspec_usenc_2019 import Settings, settings_of
+from ci.reproduction.printed import printed
+from ci.reproduction.records import Record, Records
+from ci.reproduction.report import summary, text_of, write_index, write_page
+from ci.reproduction.scores import scores
+from ci.reproduction.values import Experiment, Paper, Published, Table, set_of
+from ci.reproduction.worker import Stopped, Worker, load_paper
+
+PAPERS = command.paper_names()
+
+
+def nothing(system: str, column: str, number: int, paper_sizes: bool) -> Mapping[str, float]:
+    raise AssertionError("not to be run")
+
+
+def table(**more: Any) -> Table:
+    published = printed("TB-1M 50.00±1.00 60.00 N/A", ("a", "b", "c"))
+    return Table("4", "NMI", Experiment("methods", nothing), "NMI", ("a", "b", "c"), ("TB-1M",), published, **more)
+
+
+def test_printed_values():
+    found = printed("X 66.66±1.76 0.5 N/A\nY — 1 2", ("a", "b", "c"))
+    assert found == {
+        ("a", "X"): Published(66.66, 1.76),
+        ("b", "X"): Published(0.5),
+        ("b", "Y"): Published(1.0),
+        ("c", "Y"): Published(2.0),
+    }
+    with pytest.raises(ValueError, match="longer"):
+        printed("X 1 2", ("a",))
+
+
+def test_marks():
+    fifty = Published(50.0, 1.0)
+    assert mark_of(None, None, fifty, "", 2) == "."
+    assert mark_of(None, None, fifty, "time limit", 2) == "x"
+    assert mark_of(None, None, None, "time limit", 2) == "N"
+    assert mark_of(40.0, 1.0, None, "", 2) == "o"
+    assert mark_of(50.0, None, fifty, "", 2) == "1"
+    assert mark_of(51.9, 1.0, fifty, "", 2) == "="
+    assert mark_of(52.1, 1.0, fifty, "", 2) == "+"
+    assert mark_of(47.9, 1.0, fifty, "", 2) == "-"
+    assert mark_of(50.004, 0.0, fifty, "", 2) == "="  # the same when printed
+    assert mark_of(50.006, 0.0, fifty, "", 2) == "+"
+
+
+def test_draws_are_kept_and_torn_lines_are_not(tmp_path):
+    records = Records(tmp_path, "paper", "methods")
+    records.add(Record("a", "X", 1, False, {"NMI": 0.5}))
+    records.add(Record("a", "X", 0, False, failed="time limit (1 s)"))
+    with records.path.open("a") as file:
+        file.write('{"system": "a", "col')
+    again = Records(tmp_path, "paper", "methods")
+    again.add(Record("a", "X", 0, False, {"NMI": 0.4}))
+    found = Records(tmp_path, "paper", "methods").of("a", "X", False)
+    assert [record.draw for record in found] == [0, 1]
+    assert found[0].metrics == {"NMI": 0.4}
+    assert Records(tmp_path, "paper", "methods").of("a", "X", True) == []
+
+
+def filled(folder: Path, values: list[float], **more: Any) -> Any:
+    records = Records(folder, "paper", "methods")
+    for number, value in enumerate(values):
+        records.add(Record("a", "TB-1M", number, False, {"NMI": value, "accuracy": 0.3, "seconds": 2.0}))
+    records.add(Record("b", "TB-1M", 0, False, failed="out of memory"))
+    return compare("paper", table(**more), records, False, {"paper/4": {"a | *": "an experiment"}})
+
+
+def test_a_cell_by_hand(tmp_path):
+    """46, 48, 50: mean 48, deviation 2, standard error 2 / sqrt(3); 50 is sqrt(3) of it away."""
+    a, b, c = filled(tmp_path, [0.46, 0.48, 0.50], also=("accuracy",))
+    assert (a.ours, a.spread, a.draws, a.seconds) == (pytest.approx(48), pytest.approx(2), 3, pytest.approx(2))
+    assert a.errors == pytest.approx(-(3**0.5))
+    assert (a.mark, b.mark, c.mark) == ("=", "x", ".")
+    assert a.also == {"accuracy": pytest.approx(30)}
+
+
+def test_reasons():
+    reasons = {"p/4": {"a | X": "cell", "a | *": "row", "* | X": "column"}}
+    assert [find_reason(reasons, "p/4", *cell) for cell in (("a", "X"), ("a", "Y"), ("b", "X"), ("b", "Y"))] == [
+        "cell",
+        "row",
+        "column",
+        "",
+    ]
+    assert find_reason(reasons, "p/5", "a", "X") == ""
+
+
+def test_what_falls_short_says_why_or_that_nobody_knows(tmp_path):
+    cells = filled(tmp_path, [0.40, 0.41])
+    assert (cells[0].mark, cells[0].reason) == ("-", "an experiment")
+    unexplained = compare("paper", table(), Records(tmp_path, "paper", "methods"), False, {})
+    assert unexplained[0].reason == "not explained"
+
+
+def test_pages(tmp_path):
+    paper = Paper("paper", "A paper", (table(),), {"Y": "a public name"})
+    cells = filled(tmp_path, [0.46, 0.48, 0.50])
+    shown = text_of(paper, (table(), cells))
+    assert "50.00 ± 1.00" in shown
+    assert "48.00 ± 2.00" in shown
+    assert "Not run: TB-1M: c." in shown
+    assert summary([(table(), cells)]).startswith("3 cells: 1 within two standard errors of ours; 1 no labels")
+    write_page(tmp_path, paper, [(table(), cells)], [])
+    write_index(tmp_path, [(paper, [(table(), cells)])])
+    page = (tmp_path / "paper.md").read_text()
+    assert "| TB-1M | a | 50.00 ± 1.00 | 48.00 ± 2.00 | 3 | -1.7 | 2.00 |  | = |" in page
+    assert "Y (a public name)" in page
+    assert "| {doc}`paper` | 3 | 1 | 0 | 0 | 0 | 0 | 1 | 0 | 1 |" in (tmp_path / "index.md").read_text()
+
+
+def test_draws_that_are_there_are_not_run_again(tmp_path):
+    """Nor is a system that failed once tried at the next draw, unless asked for."""
+    calls: list[tuple[str, int]] = []
+
+    def run(paper: str, experiment: Experiment, system: str, column: str, number: int, sizes: bool) -> dict[str, float]:
+        calls.append((system, number))
+        if system == "b":
+            raise Stopped("time limit")
+        return {"NMI": 0.5, "seconds": 1.0}
+
+    fake: Any = SimpleNamespace(run=run)
+    paper = Paper("paper", "A paper", (table(),))
+    arguments = command.parser().parse_args(["--draws", "2", "--results", str(tmp_path)])
+    arguments.until = 0.0
+    command.run_table(paper, table(), arguments, fake)
+    assert calls == []
+    arguments.until = float("inf")
+    command.run_table(paper, table(), arguments, fake)
+    assert calls == [("a", 0), ("b", 0), ("c", 0), ("a", 1), ("c", 1)]
+    command.run_table(paper, table(), arguments, fake)
+    assert len(calls) == 5
+    arguments.draws, arguments.retry, arguments.systems = 3, True, ["b"]
+    command.run_table(paper, table(), arguments, fake)
+    assert calls[5:] == [("b", 0), ("b", 1), ("b", 2)]
+
+
+class Fake:
+    """A process' end of a pipe, without the process."""
+
+    def __init__(self, answers: list[Any]) -> None:
+        self.answers = answers
+
+    def send(self, message: Any) -> None:
+        pass
+
+    def poll(self, seconds: float) -> bool:
+        return bool(self.answers)
+
+    def recv(self) -> Any:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def test_what_stops_a_draw(monkeypatch):
+    experiment = Experiment("methods", nothing, seconds=1)
+    answers: list[Any] = [("metrics", {"NMI": 1.0}), ("failed", "ValueError: no"), EOFError()]
+    worker = Worker()
+    monkeypatch.setattr(worker, "_start", lambda: Fake(answers))
+    run = lambda: worker.run("paper", experiment, "a", "X", 0, False)  # noqa: E731
+    assert run() == {"NMI": 1.0}
+    for said in ("ValueError: no", "the process died", r"time limit \(1 s\)"):
+        with pytest.raises(Stopped, match=said):
+            run()
+
+
+@pytest.mark.slow
+def test_a_process_runs_draws_and_is_ended_at_its_limit(monkeypatch):
+    paper = load_paper("uspec_usenc_2019")
+    experiment = paper.tables[0].experiment
+    with Worker() as worker:
+        assert worker.run(paper.name, experiment, "k-means", "TB-1M", 0, False)["NMI"] > 0
+        with pytest.raises(Stopped, match="KeyError"):
+            worker.run(paper.name, experiment, "no such system", "TB-1M", 0, False)
+        start = time.perf_counter()
+        monkeypatch.setattr(worker_module, "STARTING_SECONDS", 0)
+        with pytest.raises(Stopped, match="time limit"):
+            worker.run(paper.name, Experiment("methods", nothing, seconds=0.01), "SC", "TB-1M", 0, False)
+        assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_paper_is_complete(name):
+    """Published cells have a row and a column; no two tables or experiments share a name by mistake."""
+    paper = load_paper(name)
+    assert paper.name == name
+    experiments: dict[str, Experiment] = {}
+    for one in paper.tables:
+        assert one.kind in ("table", "figure")
+        for system, column in (*one.published, *one.paper_seconds):
+            assert column in one.columns
+            assert system in one.systems or one.metric == "seconds" or (system, column) in one.paper_seconds
+        assert experiments.setdefault(one.experiment.name, one.experiment) == one.experiment
+    named = [(one.kind, one.number) for one in paper.tables]
+    assert len(set(named)) == len(named)
+
+
+def test_some_published_cells():
+    uspec, sec, isec = (load_paper(name) for name in ("uspec_usenc_2019", "sec_2015", "isec_2020"))
+    assert uspec.tables[0].published["LSC-K", "SF-2M"] == Published(66.45, 6.15)
+    assert uspec.tables[4].published["ECC", "CC-5M"] == Published(62.71, 5.38)
+    assert ("SC", "Covertype") not in uspec.tables[0].published
+    assert sec.tables[0].published["HCC", "mm"] == Published(-0.0006)
+    assert isec.tables[1].published["RCE", "breast_w"] == Published(0.8064)
+    assert ("RCE", "pendigits") not in isec.tables[1].published
+
+
+def test_settings_of_varied_cells():
+    assert settings_of("U-SPEC-R", "MNIST") == ("U-SPEC", Settings(selection="random"))
+    assert settings_of("U-SENC(E)", "TB-1M") == ("U-SENC", Settings(neighbors="exact"))
+    assert settings_of("LSC-K", "MNIST @ K=2") == ("LSC-K", Settings(K=2))
+    assert settings_of("KCC", "SF-2M @ m=40") == ("KCC", Settings(m=40))
+
+
+def test_scores_of_a_labeling():
+    found = scores(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 7]), 1.5)
+    assert (found["purity"], found["accuracy"], found["seconds"]) == (0.75, 0.75, 1.5)
+    assert found["ARI"] == 0
+
+
+def test_base_clusterings(monkeypatch):
+    monkeypatch.setattr(
+        "ci.reproduction.ensembles.load_set", lambda *_: (np.random.default_rng(0).random((60, 2)), None)
+    )
+    kmeans_pool.cache_clear()
+    base, _ = kmeans_pool("drawn", 0, False, 4, 2, 5, share=0.5)
+    kmeans_pool.cache_clear()
+    assert base.shape == (60, 4)
+    assert ((base >= 0).sum(axis=0) == 30).all()
+    assert base.max(axis=0).min() >= 1
+    assert base.max() <= 4
+
+
+def test_names_of_columns():
+    assert set_of("MNIST @ p=200") == "MNIST"
+    assert set_of("TB-1M") == "TB-1M"
+
+
+def test_the_command_names_the_papers_it_knows(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["reproduce", "nothing"])
+    with pytest.raises(SystemExit):
+        command.main()
+    assert f"no paper nothing; there are {', '.join(PAPERS)}" in capsys.readouterr().err
+
+
+def test_absent_sets_are_named_and_pages_written(monkeypatch, capsys, tmp_path):
+    """Without a folder of data, and without running anything."""
+    monkeypatch.setenv("DASKCLUSTER_DATA", str(tmp_path / "none"))
+    folders = ["--results", str(tmp_path / "draws"), "--docs", str(tmp_path / "docs")]
+    monkeypatch.setattr("sys.argv", ["reproduce", "isec_2020", "--table", "2", "--report-only", *folders])
+    command.main()
+    said = capsys.readouterr().out
+    assert "isec_2020: 120 cells: 120 not run. Absent sets: COIL20, Dslr" in said
+    assert {f"{name}.md" for name in [*PAPERS, "index"]} == {path.name for path in (tmp_path / "docs").iterdir()}
