@@ -134,6 +134,7 @@ def write_index(folder: Path, papers: Sequence[tuple[Paper, Sequence[Filled]]]) 
         "Differences below half a unit of the last printed digit count as none. Seconds are not compared: the machines",
         'differ. A cell below the paper has a reason if an experiment showed one, else it says "not explained".',
         "Cells of seconds are not counted here.",
+        "The draws of `ci/reproduction/draws` were made beside other work: their seconds are too long.",
         "",
         "With two or three draws the standard error is itself a rough guess, and small: many a `+` or `-` would become",
         "`=` with the 10 or 20 draws of the papers. A `+` with another system's name than the paper's own says that",
