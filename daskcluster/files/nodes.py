@@ -15,13 +15,15 @@ from .objects import ObjectPath
 from .places import expand
 from .urls import is_url, reaching, store_options
 
-__all__ = ["describe_group", "found_at_url", "has_zarr_metadata", "is_nothing", "no_node", "open_node", "zip_of"]
+__all__ = ["CSR", "describe_group", "found_at_url", "has_zarr_metadata", "is_nothing", "no_node", "open_node", "zip_of"]
 
 #: Files that a Zarr array or group has.
 METADATA = ("zarr.json", ".zarray", ".zgroup")
 
 #: How AnnData marks groups that are sparse matrices.
 SPARSE = ("csr_matrix", "csc_matrix")
+#: The arrays of one.
+CSR = ("data", "indices", "indptr")
 
 
 def has_zarr_metadata(path: Path) -> bool:

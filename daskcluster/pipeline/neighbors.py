@@ -26,6 +26,7 @@ from ..kernels.neighbors import (
     nearest_starts_wide,
 )
 from ..kernels.rows import compute_dtype, finite_rows
+from ..kernels.sparse_rows import SparsePoints, SparseRows, is_sparse
 from ..runtime.execution import map_rows
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.pieces import once
@@ -205,8 +206,8 @@ class RepresentativeIndex:
     ----------
     form : RowForm
     points : (p, d) float64
-        Representatives in the form for computing.
-    every : ExactSearch, or None for an approximate search
+        Representatives in the form for computing: dense, or `SparseRows`.
+    every : ExactSearch, SparsePoints, or None for an approximate search
     centers : (z, d) float64, or None for an exact search
         Rep-cluster centres, eq. (4).
     sizes, members, starts_coordinates : arrays, or None for an exact search
@@ -217,7 +218,7 @@ class RepresentativeIndex:
 
     form: RowForm
     points: NDArray[np.float64]
-    every: ExactSearch | None
+    every: ExactSearch | SparsePoints | None
     centers: NDArray[np.float64] | None = None
     sizes: NDArray[np.intp] | None = None
     members: NDArray[np.int32] | None = None
@@ -238,6 +239,8 @@ class RepresentativeIndex:
 
     def search(self, rows: NDArray[np.floating], n_neighbors: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """K nearest representatives of prepared rows (n, d): indices (n, K) and Euclidean distances (n, K)."""
+        if isinstance(self.every, SparsePoints):
+            return self.every(rows if is_sparse(rows) else SparseRows.of(rows, np.float64), n_neighbors)  # type: ignore[arg-type]
         if self.every is not None:
             return self.every(rows, n_neighbors)
         there: Any = self  # the arrays of an approximate search are
@@ -284,6 +287,8 @@ def index_representatives(
     """
     computing = compute_dtype(dtype)
     points = form.prepare_points(representatives)
+    if is_sparse(points):
+        return RepresentativeIndex(form, points, SparsePoints(points))
     if neighborhood + 1 >= len(points):
         return RepresentativeIndex(form, points, exact_search(points, computing, n_neighbors))
     return _approximate_index(form, points, computing, max(neighborhood, n_neighbors), *_rep_clusters(points, seed))
@@ -323,14 +328,15 @@ def choose_neighborhood(
     Departure from uspec_usenc_2019: K' is doubled, twice at most, and then the search becomes exact, as long as it
     finds less than `LEAST_RECALL` of the true K nearest for `RECALL_ROWS` sampled rows. In few dimensions, and
     wherever the rows lie near a manifold, the paper's K' is kept; structureless data in many dimensions would lose a
-    third of its neighbours to it.
+    third of its neighbours to it. Sparse rows are compared with all representatives: their columns tell which share a
+    number with them, and those are few.
     """
     n_points = len(representatives)
     dtype = sample.dtype
     computing = compute_dtype(dtype)
     exact = index_representatives(representatives, form, dtype, n_neighbors, neighborhood=n_points - 1)
     size = neighbor_factor * n_neighbors
-    if neighbors == "exact" or size + 1 >= n_points:
+    if neighbors == "exact" or size + 1 >= n_points or is_sparse(exact.points):
         return exact, n_points - 1
     rows = form.prepare(sample[:: max(1, len(sample) // RECALL_ROWS)][:RECALL_ROWS])
     truth = exact.search(rows, n_neighbors)[0]
@@ -409,7 +415,7 @@ def nearest_block(block: NDArray[Any], index: RepresentativeIndex, n_neighbors: 
     with one_blas_thread():
         indices, distances = index.search(rows, n_neighbors)
     if index.form.unit_length:
-        distances = np.where(rows.any(axis=1, keepdims=True), np.float32(0.5) * distances * distances, np.float32(1))
+        distances = np.where(rows.any(axis=1)[:, None], np.float32(0.5) * distances * distances, np.float32(1))
     edges = pack_edges(indices, distances)
     if finite is None:
         return edges

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from ..io.inputs import Rows
 from ..kernels.lloyd import search_bytes
+from ..kernels.points import distinct_points, mean_variance, packed_points, unpacked_points
 from ..runtime.execution import FAN_IN
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_option
-from .farthest import distinct_rows
 from .lloyd import lloyd_in_memory, lloyd_over_blocks
 from .rows import PreparedRows
 from .scan import RowScan
@@ -64,10 +64,9 @@ class Represent(Stage):
 
     def __call__(self, run: Run, found: RowScan) -> NDArray[np.float64]:
         """Choose representatives (p', d), p' <= p, in the units of the input."""
-        made = run.products.small(
-            "representatives", lambda: {"representatives": self.choose(run.rows, found, run.seed)}
-        )
-        return np.asarray(made["representatives"])
+        name = "representatives"
+        made = run.products.small(name, lambda: packed_points(name, self.choose(run.rows, found, run.seed)))
+        return unpacked_points(name, made)
 
     def choose(self, rows: Rows, found: RowScan, seed: int) -> Any:
         """`choose_representatives` with these parameters."""
@@ -152,7 +151,7 @@ def choose_representatives(
     if scan.form.unit_length:
         directed = candidates[candidates.any(axis=1)]  # a row of zeros has no direction to represent
         candidates = directed if len(directed) else candidates[:1]
-    distinct = candidates[distinct_rows(candidates)]
+    distinct = candidates[distinct_points(candidates)]
     if len(distinct) <= n_representatives:
         chosen = distinct.astype(np.float64)
     else:
@@ -192,7 +191,7 @@ def _select_kmeans(
         PreparedRows(scan.form),
         starts,
         max_iter=max_iter,
-        limit=KMEANS_TOL * float(np.var(candidates.rows, axis=0, dtype=np.float64).mean()),
+        limit=KMEANS_TOL * mean_variance(candidates.rows),
         unit_length=scan.form.unit_length,
         refill=False,
         name="dc-select",
