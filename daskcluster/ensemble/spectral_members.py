@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..io.inputs import Rows, sizes_of
 from ..kernels.cut import LABEL_COLUMNS
 from ..kernels.nearest_points import tile_bytes
+from ..kernels.points import packed_points, unpacked_points
 from ..pipeline.affinity import affinity_graph, distance_sum, mean_distance
 from ..pipeline.bipartite import BipartiteGraph
 from ..pipeline.cut import cut_small_graph, lazy_affinity, small_affinity
@@ -99,9 +100,9 @@ class ScanPool(Scan):
     n_candidates: int = 1
     n_graphs: int = 1
 
-    def sample_rows(self, row_bytes: int) -> int:
+    def sample_rows(self, rows: Rows | Sizes) -> int:
         """As many rows as are drawn in all, where these fit; at least `n_sampled`."""
-        most = max(POOL_BYTES // row_bytes, self.n_candidates)
+        most = max(POOL_BYTES // rows.row_bytes, self.n_candidates)
         return max(self.n_sampled, min(self.n_graphs * self.n_candidates, most))
 
 
@@ -239,14 +240,14 @@ class SpectralMembers(MakeMembers):
 
     def _models(self, arrays: dict[str, Any], found: RowScan, graph: GraphMembers) -> list[SpectralModel]:
         """Models of the base clusterings of a graph, which share its arrays."""
-        models = []
+        models, points = [], unpacked_points("representatives", arrays)
         for i in range(len(graph.members)):
             centers = arrays[f"centers-{i}"]
             models.append(
                 SpectralModel(
-                    representatives=arrays["representatives"],
+                    representatives=points,
                     neighborhood=int(arrays["neighborhood"]),
-                    n_neighbors=self.link.width(len(arrays["representatives"]), found.n_valid),
+                    n_neighbors=self.link.width(len(points), found.n_valid),
                     bandwidth=float(arrays["bandwidth"]),
                     vectors=arrays["vectors"][:, : centers.shape[1]],
                     eigenvalues=arrays["eigenvalues"][: centers.shape[1]],
@@ -324,7 +325,7 @@ class SpectralMembers(MakeMembers):
                 dtype=dtype,
             )
             model = {
-                "representatives": part["representatives"],
+                **packed_points("representatives", part["representatives"]),
                 "neighborhood": part["neighborhood"],
                 "bandwidth": bandwidth,
                 "vectors": finish["vectors"],

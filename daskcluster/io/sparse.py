@@ -22,6 +22,7 @@ from scipy.sparse import csr_array, issparse
 
 from ..errors import UnreadableChunkError
 from ..files.nodes import CSR
+from ..files.records import keep_kind
 from ..kernels.sparse_rows import SparseRows
 from ..runtime.blocks import check_blocks
 from ..runtime.execution import compute, map_to_objects, runs_in_process
@@ -48,6 +49,12 @@ def _joined(blocks: list[SparseRows], axis: int = 0) -> SparseRows:
     """Blocks one below the other; dask joins the single block of each row of blocks, too."""
     return SparseRows.stack(blocks) if axis == 0 else blocks[0]
 
+
+def _plain(rows: SparseRows) -> list[Any]:
+    return [rows.data, rows.indices, rows.indptr, rows.n_features]
+
+
+keep_kind("sparse", SparseRows, _plain, lambda parts: SparseRows(*parts))
 
 #: Columns are numbered by 32 bits.
 MOST_FEATURES = 2**31 - 1

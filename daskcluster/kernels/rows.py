@@ -127,7 +127,8 @@ def _prepare_sparse(block: SparseRows, scale: float, unit_length: bool) -> Spars
     if unit_length:
         rows = unit_rows(block.astype(np.float64))
     else:
-        most = np.finfo(dtype).max / scale
+        with np.errstate(over="ignore"):
+            most = np.finfo(dtype).max / dtype.type(scale)
         rows = block.with_data(np.clip(block.data.astype(dtype), -most, most) * dtype.type(scale))
     return rows.with_data(rows.data.astype(dtype).astype(np.float64))
 

@@ -164,7 +164,8 @@ class SparseRows:
     @property
     def matrix(self) -> csr_array:
         """The same as SciPy has it; shares memory."""
-        return csr_array((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
+        indptr = self.indptr if self.n_entries > np.iinfo(np.int32).max else self.indptr.astype(np.int32)
+        return csr_array((self.data, self.indices, indptr), shape=self.shape, copy=False)
 
     def toarray(self) -> NDArray[Any]:
         """The rows with all their zeros."""

@@ -81,8 +81,8 @@ class Scan(Stage):
         """Refuse an unknown metric."""
         check_option("metric", self.metric, METRICS)
 
-    def sample_rows(self, row_bytes: int) -> int:
-        """Rows to draw, each of so many bytes."""
+    def sample_rows(self, rows: Rows | Sizes) -> int:
+        """Rows to draw."""
         return self.n_sampled
 
     def __call__(self, run: Run, weights: da.Array | None = None, given: Any = None) -> RowScan:
@@ -95,7 +95,7 @@ class Scan(Stage):
     def _scan(self, run: Run, weights: da.Array | None = None) -> RowScan:
         found = scan(
             run.rows,
-            self.sample_rows(run.rows.n_features * run.rows.blocks.dtype.itemsize),
+            self.sample_rows(run.rows),
             stream(run.seed, "sample"),
             weights=weights,
             unit_length=self.metric == "cosine",
@@ -110,9 +110,10 @@ class Scan(Stage):
 
     def cost(self, sizes: Sizes) -> Cost:
         """One pass, and another one where rows are missing; the sample stays, once as drawn and once being joined."""
-        row_bytes = sizes.n_features * sizes.raw_bytes
-        drawn = min(self.sample_rows(row_bytes), sizes.n_samples) * row_bytes
-        task = sizes.block_rows * (sizes.n_features * sizes.number_bytes + 16)
+        drawn = min(self.sample_rows(sizes), sizes.n_samples) * sizes.row_bytes
+        # Of sparse rows the places of bad values are looked for, and the numbers as float64.
+        looked_at = sizes.n_features * sizes.number_bytes if sizes.row_entries is None else 24 * sizes.row_entries
+        task = sizes.block_rows * (looked_at + 16)
         return sizes.over_input(task, eager_bytes=drawn, small_bytes=drawn)
 
 
