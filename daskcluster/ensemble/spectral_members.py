@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ..io.inputs import Rows, sizes_of
 from ..kernels.cut import LABEL_COLUMNS
-from ..kernels.nearest_points import tile_bytes
 from ..kernels.points import packed_points, unpacked_points
 from ..pipeline.affinity import affinity_graph, distance_sum, mean_distance
 from ..pipeline.bipartite import BipartiteGraph
@@ -23,7 +22,7 @@ from ..pipeline.kmeans import center_starts
 from ..pipeline.lift import LiftedLabels, LinkedRows
 from ..pipeline.lloyd import lloyd_in_memory
 from ..pipeline.model import SpectralModel
-from ..pipeline.neighbors import Link, RepresentativeIndex, nearest_block
+from ..pipeline.neighbors import Link, RepresentativeIndex, nearest_block, search_scratch
 from ..pipeline.representatives import Represent
 from ..pipeline.scan import RowScan, Scan
 from ..runtime.execution import FAN_IN, beside, map_rows
@@ -266,7 +265,8 @@ class SpectralMembers(MakeMembers):
         made: dict[int, tuple[list[SpectralModel], da.Array]] = {}
         p = min(self._chosen(found.n_valid).n_representatives, run.rows.n_samples)
         size = group_size(run.rows.n_samples, self.link.held(p, run.rows.n_samples), self.n_graphs)
-        index_bytes = self.link.index_bytes(sizes_of(run.rows).with_graph(p, 0, 0), doubled=0)
+        own = sizes_of(run.rows).with_graph(p, 0, 0, self.represent.rows_behind(run.rows.n_samples))
+        index_bytes = self.link.index_bytes(own, doubled=0)
         ahead = max(size, min(self.n_graphs, 2 * budget_bytes() // index_bytes))
         begun: dict[int, dict[str, Any]] = {}
         # The same groups in each run: their edges are in a named store until all their labels are.
@@ -364,10 +364,10 @@ class SpectralMembers(MakeMembers):
 
     def cost(self, sizes: Sizes) -> Cost:
         """A read of the input a group; then the edges of each graph, 8 K bytes a row, are read for cut and labels."""
-        n, m, d, g = sizes.n_samples, self.n_base_clusterings, sizes.n_features, self.n_graphs
+        n, m, g = sizes.n_samples, self.n_base_clusterings, self.n_graphs
         p = min(self._chosen(n).n_representatives, n)
         n_neighbors = self.link.held(p, n)
-        own = sizes.with_graph(p, n_neighbors, 8 * n_neighbors)
+        own = sizes.with_graph(p, n_neighbors, 8 * n_neighbors, self.represent.rows_behind(n))
         size = group_size(n, n_neighbors, g)
         groups, most, members = -(-g // size), self._most_clusters(n), -(-m // g)
         index, index_now = self.link.index_bytes(own), self.link.index_bytes(own, doubled=0)
@@ -377,7 +377,7 @@ class SpectralMembers(MakeMembers):
         nearest = own.over_input(
             own.block_rows * 8 * n_neighbors * (size + 1)
             + own.tile_rows * (own.prepared_bytes + 24 * n_neighbors)
-            + tile_bytes(p, d),
+            + search_scratch(own),
             times=groups,
             written_bytes=groups * on_disk,
         )
@@ -395,9 +395,9 @@ class SpectralMembers(MakeMembers):
         )
         return replace(
             total,
-            eager_bytes=in_memory + at_once * (index + 8 * p * d),
+            eager_bytes=in_memory + at_once * (index + own.point_bytes * own.right_numbers),
             held=(2 * n * members,) * g,
-            small_bytes=g * p * 8 * (d + most + 1) + m * 8 * most * most,
+            small_bytes=g * (own.point_bytes * own.right_numbers + 8 * p * (most + 1)) + m * 8 * most * most,
         )
 
     @property

@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..errors import NotEnoughMemoryError
 from ..io.inputs import Rows, Source, cut_rows, open_source, sizes_of
-from ..io.sparse import is_sparse_input, kind_of_sparse
-from ..kernels.sparse_rows import SparseRows, is_sparse
 from ..io.models import save_model
+from ..io.sparse import is_sparse_input
+from ..kernels.sparse_rows import SparseRows, is_sparse
 from ..pipeline.outputs import hand_out
 from ..pipeline.rows import check_finite_block
 from ..registry import register
@@ -99,12 +99,13 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     def _source(self, X: ArrayInput) -> Source:
         """The input, opened; sparse rows only where the kernels take them."""
-        if self._takes_sparse or not is_sparse_input(X):
+        try:
             return open_source(X, self._fill, sparse=self._takes_sparse)
-        raise TypeError(
-            f"X must be dense for {self._whose_rows}, got sparse data ({kind_of_sparse(X)}); sparse rows are taken by "
-            "KMeans, USPEC, USENC, FastCSC and by Ensemble of these; convert it, as with X.toarray()"
-        )
+        except TypeError as error:
+            if self._fill == "-1" or not is_sparse_input(X):
+                raise
+            takers = "KMeans, USPEC, USENC, FastCSC and Ensembles of these take sparse rows"
+            raise TypeError(f"{error}; {takers}, {self._whose_rows} does not") from None
 
     @property
     def _whose_rows(self) -> str:
@@ -332,9 +333,10 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     def _check_values(self, array: NDArray[Any], rows: Rows) -> None:
         check = self._block_check(rows)
         if check is not None:  # here, because tasks find some bad value and not the first
+            as_rows: Any = SparseRows.of
             for start in range(0, rows.n_samples, rows.block_rows):
                 part = array[start : start + rows.block_rows]
-                check(SparseRows.of(part) if rows.sparse else part, start)
+                check(as_rows(part) if rows.sparse else part, start)
 
     def _again(self, rows: Rows) -> Callable[[str], da.Array] | None:
         """Function that gives an output of `fit` from the fitted model, or None if there is none; see `Label`."""

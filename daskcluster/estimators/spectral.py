@@ -123,7 +123,7 @@ class SpectralClusterer(RowClusterer):
 
     def _take(self, model: SpectralModel) -> Self:
         """Take a model as the fitted one."""
-        points = model.representatives
+        points: Any = model.representatives
         self.representatives_ = points.matrix if is_sparse(points) else points
         self.n_neighbors_ = model.n_neighbors
         self.neighborhood_size_ = model.neighborhood
@@ -140,10 +140,11 @@ class SpectralClusterer(RowClusterer):
     @property
     def _model(self) -> SpectralModel:
         """The model, from the fitted attributes."""
-        points = self.representatives_
+        points: Any = self.representatives_
         sparse = issparse(points)
+        representatives: Any = SparseRows.of(points) if sparse else points
         return SpectralModel(
-            representatives=SparseRows.of(points) if sparse else points,
+            representatives=representatives,
             neighborhood=self.neighborhood_size_,
             # Models of earlier versions have no `n_neighbors_`.
             n_neighbors=getattr(self, "n_neighbors_", min(self.n_neighbors, points.shape[0])),
@@ -196,8 +197,9 @@ class SpectralClusterer(RowClusterer):
 
     def _sizes(self, sizes: Sizes) -> Sizes:
         p = min(self.n_representatives, sizes.n_samples)
-        n_neighbors = self._stages().link.held(p, sizes.n_samples)
-        return sizes.with_graph(p, n_neighbors, 8 * n_neighbors)
+        stages = self._stages()
+        n_neighbors = stages.link.held(p, sizes.n_samples)
+        return sizes.with_graph(p, n_neighbors, 8 * n_neighbors, stages.represent.rows_behind(sizes.n_samples))
 
     @property
     def _n_features_out(self) -> int:

@@ -22,6 +22,7 @@ counted (`missing.py`). The sources that tasks read from are in `sources.py`, th
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -42,6 +43,7 @@ from .containers import refuse_container
 from .missing import check_chunks
 from .nodata import Declared, declared
 from .reading import Reading, cut, cut_memory, known_rows, reading_of_chunks, reading_of_store
+from .sources import FileRows, Hdf5Rows, Stored, ZarrRows, file_rows, hdf5_rows
 from .sparse import (
     CsrGroup,
     Entries,
@@ -50,8 +52,8 @@ from .sparse import (
     open_csr_group,
     read_sparse_rows,
     sparse_array,
+    sparse_row_bytes,
 )
-from .sources import FileRows, Hdf5Rows, Stored, ZarrRows, file_rows, hdf5_rows
 from .tables import open_table
 
 __all__ = [
@@ -334,8 +336,9 @@ class Rows:
     @property
     def row_bytes(self) -> int:
         """Bytes of a raw row."""
-        itemsize: int = self.blocks.dtype.itemsize
-        return self.n_features * itemsize if self.entries is None else self.entries.in_a_row * (itemsize + 4) + 8
+        if self.entries is not None:
+            return sparse_row_bytes(self.entries, self.blocks.dtype)
+        return int(self.n_features * self.blocks.dtype.itemsize)
 
     @property
     def n_samples(self) -> int:
@@ -417,7 +420,8 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
         rows, reading = reading_of_store(stored, size)
         array = cut(source.name, stored, rows)
     elif isinstance(X, da.Array):
-        array, reading = X, reading_of_chunks(X, size)
+        row_bytes = None if entries is None else partial(sparse_row_bytes, entries, X.dtype)
+        array, reading = X, reading_of_chunks(X, size, row_bytes)
     elif source.sparse:
         array, reading, entries = read_sparse_rows(source.name, X, size)
     else:

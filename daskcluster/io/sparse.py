@@ -36,11 +36,11 @@ __all__ = [
     "CsrGroup",
     "Entries",
     "is_sparse_input",
-    "kind_of_sparse",
     "known_sparse_rows",
     "open_csr_group",
     "read_sparse_rows",
     "sparse_array",
+    "sparse_row_bytes",
 ]
 
 
@@ -72,11 +72,6 @@ def _is_sparse_array(X: Any) -> bool:
 def is_sparse_input(X: Any) -> bool:
     """Whether `X` is sparse: a matrix in memory, or a dask array that says so of its chunks."""
     return _is_sparse_array(X._meta if isinstance(X, da.Array) else X)
-
-
-def kind_of_sparse(X: Any) -> str:
-    """Name of its type."""
-    return type(X._meta if isinstance(X, da.Array) else X).__name__
 
 
 def sparse_array(name: str, X: Any) -> Any:
@@ -139,6 +134,11 @@ class Entries:
         return int(np.ceil(self.find()))
 
 
+def sparse_row_bytes(entries: Entries, dtype: np.dtype[Any]) -> int:
+    """Bytes of a raw row of so many numbers, with their columns."""
+    return entries.in_a_row * (dtype.itemsize + 4) + 8
+
+
 def _densest(indptr: NDArray[Any], size: int) -> float:
     """Largest mean number of entries a row among blocks of `size` rows."""
     borders = np.append(np.arange(0, len(indptr) - 1, size), len(indptr) - 1)
@@ -194,8 +194,9 @@ class CsrGroup:
 def open_csr_group(name: str, group: zarr.Group) -> CsrGroup:
     """Open a matrix in a store; raises ValueError where its arrays are not what one needs."""
     where = str(group.store_path)
-    shape = tuple(int(length) for length in group.attrs.get("shape", ()))  # type: ignore[union-attr]
-    arrays = [group.get(part) for part in CSR]
+    given: Any = group.attrs.get("shape", ())
+    shape = tuple(int(length) for length in given)
+    arrays: list[Any] = [group.get(part) for part in CSR]
     if len(shape) != 2 or not all(isinstance(array, zarr.Array) and array.ndim == 1 for array in arrays):
         raise ValueError(f"{name}: {where!r} must have the attribute shape and the arrays {', '.join(CSR)}")
     lengths = [array.shape[0] for array in arrays]

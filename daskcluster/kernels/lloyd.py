@@ -33,6 +33,8 @@ __all__ = [
 PRODUCT_FEATURES = 32
 PRODUCT_CENTERS = 32
 MANY_FEATURES = 64
+#: Bytes of a number of sparse centres while they are prepared: by rows in their order, by columns, as strings of bytes.
+SPARSE_SEARCH_BYTES = 96
 #: Rows are compared with all centres where the shares of centres that moved, and of rows in their clusters, are more.
 MOST_MOVED = 0.8
 #: Rows of a tile of the loops; their columns stay in the first-level cache.
@@ -148,8 +150,13 @@ def _by_products(n_centers: int, n_features: int) -> bool:
     return n_features >= (PRODUCT_FEATURES if n_centers >= PRODUCT_CENTERS else MANY_FEATURES)
 
 
-def search_bytes(n_centers: int, n_features: int) -> int:
-    """Memory of a `CenterSearch` and of its use by one thread: centres in three forms, and the scores of a tile."""
+def search_bytes(n_centers: int, n_features: int, n_entries: int | None = None) -> int:
+    """Memory of a `CenterSearch` and of its use by one thread: centres in three forms, and the scores of a tile.
+
+    `n_entries` are the numbers of sparse centres, which are sorted by their bytes and stand by rows and by columns.
+    """
+    if n_entries is not None:
+        return SPARSE_SEARCH_BYTES * n_entries + 32 * n_features + 64 * n_centers
     tables = 8 * n_centers * n_features
     if not _by_products(n_centers, n_features):
         return tables

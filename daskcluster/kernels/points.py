@@ -1,4 +1,4 @@
-"""What Lloyd's iteration does with points and centres, be they dense arrays or `SparseRows`: one name for both forms."""
+"""What Lloyd's iteration does with points and centres, dense or `SparseRows`: one name for both forms."""
 
 from __future__ import annotations
 

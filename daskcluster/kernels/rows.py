@@ -133,8 +133,8 @@ def _prepare_sparse(block: SparseRows, scale: float, unit_length: bool) -> Spars
     return rows.with_data(rows.data.astype(dtype).astype(np.float64))
 
 
-def scan_sparse(block: SparseRows) -> tuple[int, int, int, float]:
-    """What `scan_rows` finds, of sparse rows: rows that are finite, place of the first bad value; and the largest value.
+def scan_sparse(block: Any) -> tuple[int, int, int, float]:
+    """What `scan_rows` finds, of `SparseRows`: finite rows, place of the first bad value; and the largest value.
 
     That is the largest absolute one of the finite rows.
     """

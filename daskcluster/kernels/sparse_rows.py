@@ -1,16 +1,17 @@
 """Rows of which most numbers are 0, by compressed rows: what kernels do with a block of them.
 
 A squared distance is the sum of the differences squared over the numbers of the row, and of the squares of the other
-numbers of the point: |x - c|^2 = sum over x of (x_f - c_f)^2 + (|c|^2 - sum over x of c_f^2). Both sums over c are taken
-in the same order, so a row at a point is exactly 0 away from it. Which point is nearest is told by |c|^2 / 2 - x c, from
-the points by columns: a row meets the numbers of the points in its own columns only. All sums are float64, in the order
-of the columns.
+numbers of the point: abs(x - c)^2 = sum over x of (x_f - c_f)^2 + (abs(c)^2 - sum over x of c_f^2). Both sums over c
+are taken in the same order, so a row at a point is exactly 0 away from it. Which point is nearest is told by
+abs(c)^2 / 2 - x c, from the points by columns: a row meets the numbers of the points in its own columns only. All sums
+are float64, in the order of the columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from scipy.sparse import csr_array
 from .jit import jit
 
 __all__ = [
-    "ENTRY_BYTES",
     "SparsePoints",
     "SparseRows",
     "closest_sparse",
@@ -32,9 +32,6 @@ __all__ = [
     "sparse_sqdist",
     "unit_rows",
 ]
-
-#: Bytes of a number of prepared rows, with its column.
-ENTRY_BYTES = 12
 
 
 class SparseRows:
@@ -382,7 +379,7 @@ def row_keys(rows: SparseRows) -> list[bytes]:
     entries["value"] = np.ascontiguousarray(rows.data).view(f"V{rows.dtype.itemsize}")
     content, size = entries.tobytes(), entry.itemsize
     ends = (rows.indptr * size).tolist()
-    return [content[low:high] for low, high in zip(ends[:-1], ends[1:], strict=True)]
+    return [content[low:high] for low, high in pairwise(ends)]
 
 
 def sparse_byte_order(rows: SparseRows) -> NDArray[np.int32]:

@@ -25,6 +25,7 @@ from ..kernels.points import (
     start_rows,
     unpacked_points,
 )
+from ..kernels.sparse_rows import is_sparse
 from ..runtime.execution import FAN_IN, add_parts
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.passes import mapped, reduced
@@ -42,8 +43,10 @@ __all__ = [
     "Given",
     "LloydPasses",
     "Starts",
+    "center_bytes",
     "center_starts",
     "parallel_starts",
+    "partial_bytes",
     "sample_size",
 ]
 
@@ -96,7 +99,8 @@ class Starts(Stage):
 
     def _find(self, run: Run, found: RowScan, weights: da.Array | None, given: Given | None) -> NDArray[np.float64]:
         if callable(given):
-            sample = found.sample.matrix if found.form.sparse else found.sample
+            sample: Any = found.sample
+            sample = sample.matrix if is_sparse(sample) else sample
             given = given(sample, int(stream(run.seed, "starts", 0).integers(2**31)))
         if given is not None:
             return like_points(found.form.prepare_points(given), found.sample)
@@ -118,11 +122,11 @@ class Starts(Stage):
     def cost(self, sizes: Sizes) -> Cost:
         """k-means on the sample; k-means|| goes over all rows in each of its rounds."""
         rounds = self.n_init * (PARALLEL_ROUNDS + 1) if self.init == "k-means||" else 0
-        drawn, d = min(sample_size(self.n_clusters), sizes.n_samples), sizes.n_features
+        drawn = min(sample_size(self.n_clusters), sizes.n_samples)
         candidates = (PARALLEL_ROUNDS * PARALLEL_FACTOR + 1) * self.n_clusters
-        task = sizes.block_rows * (sizes.prepared_bytes + 48) + 16 * candidates * (d + 3) * FAN_IN
-        task += search_bytes(candidates, d)
-        eager = drawn * (d * (sizes.raw_bytes + 3 * sizes.number_bytes) + 44) + search_bytes(self.n_clusters, d)
+        task = sizes.block_rows * (sizes.prepared_bytes + 48) + partial_bytes(sizes, candidates)
+        task += center_bytes(sizes, candidates, None)
+        eager = drawn * (sizes.with_copies(3) + 44) + center_bytes(sizes, self.n_clusters, drawn)
         return sizes.over_input(task, times=rounds, reduced=True, eager_bytes=eager)
 
     @property
@@ -163,16 +167,28 @@ class LloydPasses(Stage):
 
     def cost(self, sizes: Sizes) -> Cost:
         """`max_iter` passes over the input, at most; few runs need so many."""
-        sums = 16 * self.n_clusters * (sizes.n_features + 3) * FAN_IN
-        task = sizes.tile_rows * (sizes.prepared_bytes + 20) + sizes.block_rows * 8 + sums
-        task += search_bytes(self.n_clusters, sizes.n_features)
-        eager = min(sample_size(self.n_clusters), sizes.n_samples) * sizes.prepared_bytes
-        return sizes.over_input(task, times=self.max_iter, reduced=True, eager_bytes=eager)
+        k = self.n_clusters
+        task = sizes.tile_rows * (sizes.prepared_bytes + 20) + sizes.block_rows * 8 + partial_bytes(sizes, k)
+        task += center_bytes(sizes, k, None)
+        eager = min(sample_size(k), sizes.n_samples) * sizes.prepared_bytes
+        dense = 0 if sizes.row_entries is None else 8 * k * sizes.n_features  # the centres are handed out with zeros
+        return sizes.over_input(task, times=self.max_iter, reduced=True, eager_bytes=eager + dense, small_bytes=dense)
 
     @property
     def kept(self) -> tuple[str, ...]:
         """The centres."""
         return ("centers",)
+
+
+def partial_bytes(sizes: Sizes, n_clusters: int) -> int:
+    """Partial results that a task of the tree of a pass adds up."""
+    return 2 * FAN_IN * (sizes.point_bytes * sizes.point_numbers(n_clusters) + 24 * n_clusters)
+
+
+def center_bytes(sizes: Sizes, n_clusters: int, of_rows: int | None) -> int:
+    """A search for the nearest of centres that are means of so many rows; None for all rows."""
+    numbers = None if sizes.row_entries is None else sizes.point_numbers(n_clusters, of_rows)
+    return search_bytes(n_clusters, sizes.n_features, numbers)
 
 
 def sample_size(n_clusters: int) -> int:

@@ -88,7 +88,9 @@ class NearestCenters:
     @cached_property
     def sparse_search(self) -> CenterSearch:
         """The same for sparse rows."""
-        return CenterSearch(SparseRows.of(self.centers) if not is_sparse(self.centers) else self.centers)
+        centers: Any = self.centers
+        sparse: Any = centers if is_sparse(centers) else SparseRows.of(centers)
+        return CenterSearch(sparse)
 
     def labels(self, block: NDArray[Any]) -> NDArray[np.int32]:
         """Labels of every row (n,), -1 for rows that do not take part."""
@@ -205,7 +207,7 @@ def _empty_pass(centers: NDArray[np.float64]) -> dict[str, Any]:
 
 def _add_rows(
     found: dict[str, Any],
-    points: NDArray[np.floating],
+    points: Any,
     labels: NDArray[np.int32],
     rows: NDArray[np.intp] | None,
     n_rows: int,

@@ -51,6 +51,7 @@ __all__ = [
     "nearest_block",
     "nearest_representatives",
     "recall",
+    "search_scratch",
 ]
 
 #: Names of the ways to find the nearest representatives.
@@ -63,6 +64,8 @@ RECALL_ROWS = 512
 #: K is at least so much where there are fewer than so many rows a representative.
 FEW_NEIGHBORS = 5
 FEW_ROWS = 4
+#: Bytes of a number of sparse representatives in a search: by rows, by columns, and a copy of both on the way.
+SPARSE_INDEX_BYTES = 72
 #: Neighbourhoods are stored with their coordinates up to so many bytes.
 MOST_COORDINATE_BYTES = 64 * 2**20
 
@@ -174,6 +177,8 @@ class Link(Stage):
     def index_bytes(self, sizes: Sizes, *, doubled: int = 2) -> int:
         """Bytes of a search index, with the neighbourhoods doubled so many times."""
         p, d = sizes.n_right, sizes.n_features
+        if sizes.row_entries is not None:
+            return SPARSE_INDEX_BYTES * sizes.right_numbers + 32 * d
         neighborhood = min(p, 2**doubled * self.neighbor_factor * min(max(self.n_neighbors, FEW_NEIGHBORS), p) + 1)
         coordinates = neighborhood * min(d, WIDE_FEATURES) * sizes.number_bytes
         return 5 * p * d * 8 + p * (8 * neighborhood + min(coordinates, MOST_COORDINATE_BYTES // max(1, p)))
@@ -181,7 +186,7 @@ class Link(Stage):
     def cost(self, sizes: Sizes) -> Cost:
         """One pass over the input, which leaves 8 K' bytes a row; the index, while it is chosen two of them."""
         n_neighbors, index = sizes.n_edges, self.index_bytes(sizes)
-        products = tile_bytes(sizes.n_right, sizes.n_features)
+        products = search_scratch(sizes)
         tile = sizes.tile_rows * (sizes.prepared_bytes + 24 * n_neighbors) + products
         edges = 8 * n_neighbors * sizes.n_samples
         return sizes.over_input(
@@ -196,6 +201,11 @@ class Link(Stage):
     def kept(self) -> tuple[str, ...]:
         """The edges."""
         return ("nearest",)
+
+
+def search_scratch(sizes: Sizes) -> int:
+    """What a search of representatives takes besides: the products of a tile, of sparse rows those of one."""
+    return tile_bytes(sizes.n_right, sizes.n_features) if sizes.row_entries is None else 24 * sizes.n_right
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io.inputs import Rows
-from ..kernels.lloyd import search_bytes
 from ..kernels.points import distinct_points, mean_variance, packed_points, unpacked_points
-from ..runtime.execution import FAN_IN
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_option
+from .kmeans import center_bytes, partial_bytes
 from .lloyd import lloyd_in_memory, lloyd_over_blocks
 from .rows import PreparedRows
 from .scan import RowScan
@@ -80,15 +79,19 @@ class Represent(Stage):
             seed=seed,
         )
 
+    def rows_behind(self, n_samples: int) -> int:
+        """Rows that representatives are means of, at most."""
+        return n_samples if self.selection == "kmeans" else min(self.n_candidates, n_samples)
+
     def cost(self, sizes: Sizes) -> Cost:
         """k-means on the candidates, and for the selection by k-means passes over the input."""
-        d, p = sizes.n_features, min(self.n_representatives, sizes.n_samples)
-        candidates = min(self.n_candidates, sizes.n_samples)
-        search = search_bytes(p, d)
-        eager = candidates * (d * (sizes.raw_bytes + 4 * sizes.number_bytes) + 20) + 24 * p * d + search
+        p = min(self.n_representatives, sizes.n_samples)
+        candidates, means_of = min(self.n_candidates, sizes.n_samples), self.rows_behind(sizes.n_samples)
+        search, kept = center_bytes(sizes, p, means_of), sizes.point_bytes * sizes.point_numbers(p, means_of)
+        eager = candidates * (sizes.with_copies(4) + 20) + 3 * kept + search
         times = self.max_iter if self.selection == "kmeans" else 0
-        task = sizes.tile_rows * (sizes.prepared_bytes + 16) + 16 * p * (d + 3) * FAN_IN
-        passes = sizes.over_input(task + search, times=times, reduced=True, eager_bytes=eager, small_bytes=8 * p * d)
+        task = sizes.tile_rows * (sizes.prepared_bytes + 16) + partial_bytes(sizes, p)
+        passes = sizes.over_input(task + search, times=times, reduced=True, eager_bytes=eager, small_bytes=kept)
         return passes + Cost(task_bytes=search)
 
     @property

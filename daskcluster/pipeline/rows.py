@@ -87,7 +87,7 @@ def bad_value(value: float, row: int, column: int, absent: str) -> ValueError:
     )
 
 
-def check_finite_block(block: NDArray[Any], first_row: int, absent: str) -> None:
+def check_finite_block(block: Any, first_row: int, absent: str) -> None:
     """Raise the error that names the first value of a block that is NaN or infinite."""
     finite = finite_rows(block)
     if finite is not None:

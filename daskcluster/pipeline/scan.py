@@ -231,7 +231,7 @@ def _scan_blocks(
 
 
 def _scan_block(
-    block: NDArray[Any],
+    block: Any,
     number: int,
     ranks: NDArray[np.int64],
     size: int,

@@ -114,6 +114,8 @@ class Sizes:
         Whether the caller's rows are in memory, so that outputs are handed out there too.
     row_entries : int, optional
         Numbers that a sparse row stores, in the mean of the densest block; None for dense rows.
+    right_rows : int, optional
+        Rows that representatives are means of; None for all.
     """
 
     n_samples: int
@@ -128,6 +130,7 @@ class Sizes:
     held_bytes: int = 0
     in_memory: bool = False
     row_entries: int | None = None
+    right_rows: int | None = None
 
     @property
     def row_bytes(self) -> int:
@@ -154,20 +157,34 @@ class Sizes:
     @property
     def prepared_bytes(self) -> int:
         """Bytes of a raw row and of its form for computing, with a copy on the way."""
+        return self.with_copies(2)
+
+    def with_copies(self, n_copies: int) -> int:
+        """Bytes of a raw row and of so many copies of it in its form for computing."""
         if self.row_entries is None:
-            return self.n_features * (self.raw_bytes + 2 * self.number_bytes)
-        return self.row_bytes + 2 * (self.row_entries * ENTRY_BYTES + 8)
+            return self.n_features * (self.raw_bytes + n_copies * self.number_bytes)
+        return self.row_bytes + n_copies * (self.row_entries * ENTRY_BYTES + 8)
+
+    @property
+    def point_bytes(self) -> int:
+        """Bytes of a number of representatives and centres."""
+        return 8 if self.row_entries is None else ENTRY_BYTES
 
     def point_numbers(self, n_points: int, of_rows: int | None = None) -> int:
-        """Numbers of points (p, d) that are kept: all, or, of sparse rows, those of so many rows that they are means of."""
+        """Numbers of some points: all (p, d), or of sparse rows at most those of the rows that they are means of."""
         most = n_points * self.n_features
         if self.row_entries is None:
             return most
-        return min(most, (self.n_samples if of_rows is None else of_rows) * self.row_entries)
+        return min(most, (self.n_samples if of_rows is None else min(of_rows, self.n_samples)) * self.row_entries)
 
-    def with_graph(self, n_right: int, n_edges: int, held_bytes: int) -> Self:
+    @property
+    def right_numbers(self) -> int:
+        """Numbers of the representatives."""
+        return self.point_numbers(self.n_right, self.right_rows)
+
+    def with_graph(self, n_right: int, n_edges: int, held_bytes: int, right_rows: int | None = None) -> Self:
         """The same rows with a bipartite graph over them."""
-        return replace(self, n_right=n_right, n_edges=n_edges, held_bytes=held_bytes)
+        return replace(self, n_right=n_right, n_edges=n_edges, held_bytes=held_bytes, right_rows=right_rows)
 
     def over_input(self, task_bytes: int, *, times: int = 1, reduced: bool = False, **more: Any) -> Cost:
         """Cost of passes over the input; a task holds its raw block, which may have been put together, besides.

@@ -11,7 +11,6 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ...files.nodes import CSR
-
 from .classes import COMMON_NAMES, PIPELINE, class_of
 
 __all__ = ["Encoder", "Node", "can_be_saved"]
