@@ -131,7 +131,7 @@ def test_representations(case):
 def test_tags(case):
     tags = get_tags(case.make())
     assert tags.estimator_type == "clusterer"
-    assert not tags.input_tags.sparse
+    assert tags.input_tags.sparse == (case.predicts and not case.consensus)
     assert not tags.input_tags.allow_nan
     if not case.consensus:
         assert get_tags(case.make(missing="label")).input_tags.allow_nan
