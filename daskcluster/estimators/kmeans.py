@@ -127,7 +127,7 @@ class KMeans(RowClusterer):
 
         Parameters
         ----------
-        X : NumPy array, dask array, zarr.Array or path, (n, d)
+        X : NumPy array, dask array, zarr.Array or path, sparse rows, (n, d)
         y : ignored
         sample_weight : (n,) array, optional
             NumPy or dask; finite, >= 0, not all 0.
@@ -226,7 +226,7 @@ class KMeans(RowClusterer):
 
         Parameters
         ----------
-        X : NumPy array, dask array, zarr.Array or path, (n, d)
+        X : NumPy array, dask array, zarr.Array or path, sparse rows, (n, d)
         y : ignored
         sample_weight : (n,) array, optional
 
@@ -252,7 +252,7 @@ class KMeans(RowClusterer):
 
         Parameters
         ----------
-        X : NumPy array, dask array, zarr.Array or path, (n, d)
+        X : NumPy array, dask array, zarr.Array or path, sparse rows, (n, d)
 
         Returns
         -------

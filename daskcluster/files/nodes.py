@@ -161,8 +161,9 @@ def describe_group(name: str, group: zarr.Group, n_axes: int = 2) -> str:
     name = name.removeprefix("file://")
     if group.attrs.get("encoding-type") in SPARSE:
         return (
-            f"{name!r} is a sparse matrix of AnnData ({group.attrs['encoding-type']}), not a Zarr array: store it "
-            "dense, or name a dense table beside it, such as one of obsm"
+            f"{name!r} is a sparse matrix of AnnData ({group.attrs['encoding-type']}), not a Zarr array: as "
+            "csr_matrix it is rows for KMeans, USPEC, USENC and FastCSC; else store it dense, or name a dense table "
+            "beside it, such as one of obsm"
         )
     arrays = _arrays_in(group)
     if not arrays:
