@@ -148,7 +148,7 @@ WRONG: dict[str, tuple[Callable[[], Any], Any, str]] = {
     "a group of AnnData": (
         lambda: "csr.zarr",
         V,
-        r"csr\.zarr' must have the attribute shape and the arrays data, indices, indptr$",
+        r"csr\.zarr' is a damaged matrix: shape \(60, 2\), and arrays of \[50, 50, 50\] numbers$",
     ),
     "a model": (lambda: "model.zarr", V, r"^'model.zarr' is a saved model \(KMeans\), not a Zarr array; open it with"),
     "a stored vector": (lambda: "y.zarr", V, TABLE + r"1D array instead, shape \(60,\)"),
