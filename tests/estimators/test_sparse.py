@@ -314,3 +314,19 @@ def test_plans_follow_from_the_numbers(tmp_path):
     assert S.data.nbytes + S.indices.nbytes <= read <= 2 * (S.data.nbytes + S.indices.nbytes + S.indptr.nbytes)
     assert plan(stored(tmp_path)).stages[0].read_bytes == read
     assert plan(chunked(sp.csr_array, 128)).stages[0].read_bytes == read
+
+
+def test_the_command_line(tmp_path):
+    from click.testing import CliRunner
+
+    from daskcluster.cli import main
+
+    path, model, labels = stored(tmp_path), tmp_path / "model.zarr", tmp_path / "labels.zarr"
+    for command in (
+        f"plan {path} -k 3 --algorithm kmeans",
+        f"fit {path} -k 3 --algorithm kmeans --seed 0 --model {model} --quiet",
+        f"predict {path} --model {model} --labels {labels} --quiet",
+    ):
+        result = CliRunner().invoke(main, command.split(), catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+    assert_array_equal(zarr.open_array(labels, mode="r")[:], fit_of("KMeans").labels_)
