@@ -40,9 +40,9 @@ D.flags.writeable = S.data.flags.writeable = S.indices.flags.writeable = False
 WEIGHTS = np.arange(300) % 5 + 0.5
 PARTIAL = np.where(np.arange(300) % 10 == 0, np.arange(300) % 3, -1)
 
-SPECTRAL = {"n_representatives": 60, "neighbors": "exact", "random_state": 0}
-FEW = {"n_base_clusterings": 3, "random_state": 0}
-SHARE = {"sample_rate": 0.6, "predict_unsampled": True}
+SPECTRAL: dict[str, Any] = {"n_representatives": 60, "neighbors": "exact", "random_state": 0}
+FEW: dict[str, Any] = {"n_base_clusterings": 3, "random_state": 0}
+SHARE: dict[str, Any] = {"sample_rate": 0.6, "predict_unsampled": True}
 #: Estimator, and the other arguments of its fit.
 ESTIMATORS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "KMeans": (lambda **more: dc.KMeans(3, random_state=0, **more), {}),
