@@ -63,7 +63,7 @@ def fit(
     if outputs == FitOutputs():
         raise click.UsageError("nothing would be kept: give --labels, --model or --picture")
     raster = open_raster(rows, grid)
-    array: Any = open_array(rows) if raster is None else raster
+    array: Any = open_array(rows, sparse=True) if raster is None else raster
     if raster is None:
         check_picture(outputs.picture, array)
     else:
@@ -174,7 +174,7 @@ def predict(rows: str, model: str, labels: str, part: tuple[int, int] | None, gr
     from ..io import load_model
 
     raster = open_raster(rows, grid)
-    n_samples = (open_array(rows) if raster is None else raster).shape[0]
+    n_samples = (open_array(rows, sparse=True) if raster is None else raster).shape[0]
     if raster is not None:
         _check_raster({"--shards": job.shards, "--part": part}, labels)
     inputs, outputs = {"the input": rows, "--model": model}, {"labels": labels, **job.outputs()}
@@ -211,7 +211,7 @@ def plan(rows: str, chosen: ChosenEstimator, grid: GridChoice, job: Job) -> None
     """State passes, tasks, bytes and peak memory of `fit` with the same options, before anything runs."""
     raster = open_raster(rows, grid)
     if raster is None:
-        open_array(rows)  # refused before a scheduler starts
+        open_array(rows, sparse=True)  # refused before a scheduler starts
     with job.running():
         estimator = chosen.make()
         forecast = estimator.plan(rows) if raster is None else estimator.plan(raster.data, **raster.keywords)

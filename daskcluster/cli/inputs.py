@@ -12,13 +12,20 @@ if TYPE_CHECKING:
 __all__ = ["open_array", "open_labels", "open_part", "open_rows_for", "open_table"]
 
 
-def open_array(path: str, n_axes: int = 2) -> Any:
-    """Open an array, or a file of rows, to look at its shape; raises, and says what stands there, when it is none."""
+def open_array(path: str, n_axes: int = 2, *, sparse: bool = False) -> Any:
+    """Open an array, or a file of rows, to look at its shape; raises, and says what stands there, when it is none.
+
+    `sparse` says that a matrix by compressed rows will do.
+    """
     from ..io import open_rows
+    from ..io.sparse import open_csr_group
     from ..io.tables import open_table
 
     table = open_table(path)
-    return open_rows(path, n_axes=n_axes) if table is None else table.array
+    if table is not None:
+        return table.array
+    found = open_rows(path, n_axes=n_axes, sparse=sparse)
+    return found if hasattr(found, "dtype") else open_csr_group("X", found)
 
 
 def open_rows_for(estimator: Any, path: str) -> Any:

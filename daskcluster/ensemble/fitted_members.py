@@ -17,6 +17,7 @@ from ..errors import FewerClustersWarning, collected_warnings
 from ..io.inputs import Rows
 from ..io.models import can_be_saved, load_model, write_model
 from ..kernels.rows import finite_rows
+from ..kernels.sparse_rows import is_sparse
 from ..pipeline.scan import RowScan
 from ..runtime.execution import compute, map_rows
 from ..runtime.forecast import Cost, Sizes, place_products
@@ -234,7 +235,7 @@ def _fit_one(
 
 
 def _fit_in_memory(blocks: da.Array, clusterer: Any, fit_parameters: dict[str, Any]) -> NDArray[np.signedinteger[Any]]:
-    raw = np.asarray(compute(blocks)[0])
+    raw = compute(blocks)[0]
     finite = finite_rows(raw)
     inside = raw if finite is None else raw[finite]
     if finite is not None and fit_parameters:
@@ -242,10 +243,14 @@ def _fit_in_memory(blocks: da.Array, clusterer: Any, fit_parameters: dict[str, A
             f"constraints name rows of the whole, but {type(clusterer).__name__} gets only the {len(inside)} of "
             f"{len(raw)} rows without NaN or infinity"
         )
-    found = _checked_labels(clusterer.fit_predict(inside, **fit_parameters), len(inside), clusterer)
+    found = _checked_labels(clusterer.fit_predict(_as_others_take_it(inside), **fit_parameters), len(inside), clusterer)
     labels = np.full(len(raw), -1, label_dtype(int(found.max(initial=0)) + 1))
     labels[slice(None) if finite is None else finite] = found
     return labels
+
+
+def _as_others_take_it(rows: Any) -> Any:
+    return rows.matrix if is_sparse(rows) else np.asarray(rows)
 
 
 def _checked_labels(found: Any, n_rows: int, clusterer: Any) -> NDArray[np.int64]:
@@ -267,7 +272,7 @@ def predict_finite(block: NDArray[Any], clusterer: Any, as_dtype: Any = np.int64
     labels = np.full(len(block), -1, as_dtype)
     inside = block if finite is None else block[finite]
     if len(inside):
-        found = _checked_labels(clusterer.predict(inside), len(inside), clusterer)
+        found = _checked_labels(clusterer.predict(_as_others_take_it(inside)), len(inside), clusterer)
         if found.max() > np.iinfo(as_dtype).max:
             raise ValueError(
                 f"base must predict labels like those that it gave in fit, got {found.max()} from "

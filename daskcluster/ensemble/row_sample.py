@@ -84,8 +84,8 @@ def _count_seen(block: NDArray[Any], number: int, samples: list[RowSample]) -> d
     return {"counts": np.array([int(seen[sample.in_block(number)].sum()) for sample in samples])}
 
 
-def _take_rows(block: NDArray[Any], sample: RowSample, block_id: tuple[int, ...] = (0,)) -> NDArray[Any]:
-    return np.asarray(block)[sample.in_block(block_id[0])]
+def _take_rows(block: Any, sample: RowSample, block_id: tuple[int, ...] = (0,)) -> Any:
+    return block[sample.in_block(block_id[0])]
 
 
 def _spread_rows(block: NDArray[Any], sample: RowSample, block_id: tuple[int, ...] = (0,)) -> NDArray[Any]:

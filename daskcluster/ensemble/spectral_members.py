@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..io.inputs import Rows, sizes_of
 from ..kernels.cut import LABEL_COLUMNS
-from ..kernels.nearest_points import tile_bytes
+from ..kernels.points import packed_points, unpacked_points
 from ..pipeline.affinity import affinity_graph, distance_sum, mean_distance
 from ..pipeline.bipartite import BipartiteGraph
 from ..pipeline.cut import cut_small_graph, lazy_affinity, small_affinity
@@ -22,7 +22,7 @@ from ..pipeline.kmeans import center_starts
 from ..pipeline.lift import LiftedLabels, LinkedRows
 from ..pipeline.lloyd import lloyd_in_memory
 from ..pipeline.model import SpectralModel
-from ..pipeline.neighbors import Link, RepresentativeIndex, nearest_block
+from ..pipeline.neighbors import Link, RepresentativeIndex, nearest_block, search_scratch
 from ..pipeline.representatives import Represent
 from ..pipeline.scan import RowScan, Scan
 from ..runtime.execution import FAN_IN, beside, map_rows
@@ -99,9 +99,9 @@ class ScanPool(Scan):
     n_candidates: int = 1
     n_graphs: int = 1
 
-    def sample_rows(self, row_bytes: int) -> int:
+    def sample_rows(self, rows: Rows | Sizes) -> int:
         """As many rows as are drawn in all, where these fit; at least `n_sampled`."""
-        most = max(POOL_BYTES // row_bytes, self.n_candidates)
+        most = max(POOL_BYTES // rows.row_bytes, self.n_candidates)
         return max(self.n_sampled, min(self.n_graphs * self.n_candidates, most))
 
 
@@ -239,14 +239,14 @@ class SpectralMembers(MakeMembers):
 
     def _models(self, arrays: dict[str, Any], found: RowScan, graph: GraphMembers) -> list[SpectralModel]:
         """Models of the base clusterings of a graph, which share its arrays."""
-        models = []
+        models, points = [], unpacked_points("representatives", arrays)
         for i in range(len(graph.members)):
             centers = arrays[f"centers-{i}"]
             models.append(
                 SpectralModel(
-                    representatives=arrays["representatives"],
+                    representatives=points,
                     neighborhood=int(arrays["neighborhood"]),
-                    n_neighbors=self.link.width(len(arrays["representatives"]), found.n_valid),
+                    n_neighbors=self.link.width(len(points), found.n_valid),
                     bandwidth=float(arrays["bandwidth"]),
                     vectors=arrays["vectors"][:, : centers.shape[1]],
                     eigenvalues=arrays["eigenvalues"][: centers.shape[1]],
@@ -265,7 +265,8 @@ class SpectralMembers(MakeMembers):
         made: dict[int, tuple[list[SpectralModel], da.Array]] = {}
         p = min(self._chosen(found.n_valid).n_representatives, run.rows.n_samples)
         size = group_size(run.rows.n_samples, self.link.held(p, run.rows.n_samples), self.n_graphs)
-        index_bytes = self.link.index_bytes(sizes_of(run.rows).with_graph(p, 0, 0), doubled=0)
+        own = sizes_of(run.rows).with_graph(p, 0, 0, self.represent.rows_behind(run.rows.n_samples))
+        index_bytes = self.link.index_bytes(own, doubled=0)
         ahead = max(size, min(self.n_graphs, 2 * budget_bytes() // index_bytes))
         begun: dict[int, dict[str, Any]] = {}
         # The same groups in each run: their edges are in a named store until all their labels are.
@@ -324,7 +325,7 @@ class SpectralMembers(MakeMembers):
                 dtype=dtype,
             )
             model = {
-                "representatives": part["representatives"],
+                **packed_points("representatives", part["representatives"]),
                 "neighborhood": part["neighborhood"],
                 "bandwidth": bandwidth,
                 "vectors": finish["vectors"],
@@ -363,10 +364,10 @@ class SpectralMembers(MakeMembers):
 
     def cost(self, sizes: Sizes) -> Cost:
         """A read of the input a group; then the edges of each graph, 8 K bytes a row, are read for cut and labels."""
-        n, m, d, g = sizes.n_samples, self.n_base_clusterings, sizes.n_features, self.n_graphs
+        n, m, g = sizes.n_samples, self.n_base_clusterings, self.n_graphs
         p = min(self._chosen(n).n_representatives, n)
         n_neighbors = self.link.held(p, n)
-        own = sizes.with_graph(p, n_neighbors, 8 * n_neighbors)
+        own = sizes.with_graph(p, n_neighbors, 8 * n_neighbors, self.represent.rows_behind(n))
         size = group_size(n, n_neighbors, g)
         groups, most, members = -(-g // size), self._most_clusters(n), -(-m // g)
         index, index_now = self.link.index_bytes(own), self.link.index_bytes(own, doubled=0)
@@ -376,7 +377,7 @@ class SpectralMembers(MakeMembers):
         nearest = own.over_input(
             own.block_rows * 8 * n_neighbors * (size + 1)
             + own.tile_rows * (own.prepared_bytes + 24 * n_neighbors)
-            + tile_bytes(p, d),
+            + search_scratch(own),
             times=groups,
             written_bytes=groups * on_disk,
         )
@@ -394,9 +395,9 @@ class SpectralMembers(MakeMembers):
         )
         return replace(
             total,
-            eager_bytes=in_memory + at_once * (index + 8 * p * d),
+            eager_bytes=in_memory + at_once * (index + own.point_bytes * own.right_numbers),
             held=(2 * n * members,) * g,
-            small_bytes=g * p * 8 * (d + most + 1) + m * 8 * most * most,
+            small_bytes=g * (own.point_bytes * own.right_numbers + 8 * p * (most + 1)) + m * 8 * most * most,
         )
 
     @property

@@ -21,6 +21,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..errors import NotEnoughMemoryError
 from ..io.inputs import Rows, Source, cut_rows, open_source, sizes_of
 from ..io.models import save_model
+from ..io.sparse import is_sparse_input
+from ..kernels.sparse_rows import SparseRows, is_sparse
 from ..pipeline.outputs import hand_out
 from ..pipeline.rows import check_finite_block
 from ..registry import register
@@ -43,6 +45,9 @@ logger = logging.getLogger("daskcluster")
 
 MISSING = ("raise", "label")
 
+#: Any sparse format may come in, and is taken by compressed rows; wide and long ones need 64-bit places.
+SPARSE: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": True}
+
 #: Parameters that do not decide the products of a fit; the seed is compared by itself.
 _NOT_PRODUCTS = ("random_state", "storage", "verbose")
 
@@ -61,6 +66,8 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     _fitted_names: tuple[str, ...] = ()
     #: What stands for no value in the input, see `check_dense`.
     _fill: str = "NaN"
+    #: Whether its kernels take sparse rows.
+    _takes_sparse: bool = False
     n_clusters: int
     missing: str
     random_state: Any
@@ -92,14 +99,29 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         """Bring opened input into row blocks."""
         return cut_rows(source, self.missing)
 
+    def _source(self, X: ArrayInput) -> Source:
+        """The input, opened; sparse rows only where the kernels take them."""
+        try:
+            return open_source(X, self._fill, sparse=self._takes_sparse)
+        except TypeError as error:
+            if self._fill == "-1" or not is_sparse_input(X):
+                raise
+            takers = "KMeans, USPEC, USENC, FastCSC and Ensembles of these take sparse rows"
+            raise TypeError(f"{error}; {takers}, {self._whose_rows} does not") from None
+
+    @property
+    def _whose_rows(self) -> str:
+        """What takes the rows, for messages."""
+        return type(self).__name__
+
     def _open(self, X: ArrayInput, *, reset: bool) -> Rows:
         """Check the input and bring it into row blocks; `reset` in `fit`."""
         check_option("missing", self.missing, MISSING)
-        source = open_source(X, self._fill)
+        source = self._source(X)
         if source.in_memory:
-            if not reset and isinstance(source.array, np.ndarray):
+            if not reset and (isinstance(source.array, np.ndarray) or source.sparse):
                 check_n_features(self, source.array.shape)  # scikit-learn's words, and a hint
-            array = validate_data(self, source.array, reset=reset, dtype="numeric", ensure_all_finite=False)
+            array = validate_data(self, source.array, reset=reset, dtype="numeric", ensure_all_finite=False, **SPARSE)
             rows = self._cut(replace(source, array=array))
             if not reset:
                 self._check_values(array, rows)
@@ -208,7 +230,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             are assumed. Peak memory includes rows that are in memory.
         """
         self._check_parameters()
-        rows = self._cut(open_source(X, self._fill))
+        rows = self._cut(self._source(X))
         self._check_size(rows)
         return self._plan(rows)
 
@@ -299,6 +321,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         """scikit-learn's tags."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing == "label"
+        tags.input_tags.sparse = self._takes_sparse
         return tags
 
 
@@ -326,8 +349,10 @@ class RowClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer)
     def _check_values(self, array: NDArray[Any], rows: Rows) -> None:
         check = self._block_check(rows)
         if check is not None:  # here, because tasks find some bad value and not the first
-            for start in range(0, len(array), rows.block_rows):
-                check(array[start : start + rows.block_rows], start)
+            as_rows: Any = SparseRows.of
+            for start in range(0, rows.n_samples, rows.block_rows):
+                part = array[start : start + rows.block_rows]
+                check(as_rows(part) if rows.sparse else part, start)
 
     def _again(self, rows: Rows) -> Callable[[str], da.Array] | None:
         """Function that gives an output of `fit` from the fitted model, or None if there is none; see `Label`."""
@@ -430,7 +455,7 @@ def checked_block(
     **arguments: Any,
 ) -> Any:
     """Apply a row-wise function by tiles to a block of `size` rows, or fewer; first refuse bad values."""
-    block = np.asarray(block)
+    block = block if is_sparse(block) else np.asarray(block)
     if check is not None:
         check(block, number * size)
     return apply_by_tiles(inner, block, shape, out_dtype, **arguments)

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..errors import warn_user
 from ..io.inputs import Rows, check_column
-from ..kernels.lloyd import sqdist_to_centers
+from ..kernels.points import like_points, sqdist_to_all
+from ..kernels.sparse_rows import is_sparse
 from ..pipeline.discretize import assign_labels, warn_fewer
 from ..pipeline.kmeans import INITS, Given, LloydPasses, Starts, sample_size
 from ..pipeline.lloyd import nearest_centers
@@ -98,6 +99,7 @@ class KMeans(RowClusterer):
            [10.5 ]])
     """
 
+    _takes_sparse = True
     _fitted_names = ("cluster_centers_", "inertia_", "n_clusters_", "n_iter_", "_shift", "_scale")
 
     def __init__(
@@ -128,7 +130,7 @@ class KMeans(RowClusterer):
 
         Parameters
         ----------
-        X : NumPy array, dask array, zarr.Array or path, (n, d)
+        X : NumPy array, dask array, zarr.Array or path, sparse rows, (n, d)
         y : ignored
         sample_weight : (n,) array, optional
             NumPy or dask; finite, >= 0, not all 0.
@@ -146,7 +148,8 @@ class KMeans(RowClusterer):
             found = run(s.scan, weights, sample_weight)
             starts = run(s.starts, found, weights, given)
             made = run(s.lloyd, found, starts, weights)
-            self._centers = found.form.restore(made.centers)
+            centers = found.form.restore(made.centers)
+            self._centers = centers.toarray() if is_sparse(centers) else centers
             self.cluster_centers_ = self._centers.astype(float_dtype(run.rows.blocks.dtype))
             self.inertia_ = float(made.inertia) / found.form.scale / found.form.scale
             self.n_clusters_ = len(made.centers)
@@ -218,7 +221,7 @@ class KMeans(RowClusterer):
 
     @property
     def _form(self) -> RowForm:
-        return RowForm(self._shift, self._scale, False)
+        return RowForm(self._shift, self._scale, False, not self._shift.any())
 
     @property
     def _assignment(self) -> dict[str, Any]:
@@ -251,7 +254,7 @@ class KMeans(RowClusterer):
 
         Parameters
         ----------
-        X : NumPy array, dask array, zarr.Array or path, (n, d)
+        X : NumPy array, dask array, zarr.Array or path, sparse rows, (n, d)
         y : ignored
         sample_weight : (n,) array, optional
 
@@ -277,7 +280,7 @@ class KMeans(RowClusterer):
 
         Parameters
         ----------
-        X : NumPy array, dask array, zarr.Array or path, (n, d)
+        X : NumPy array, dask array, zarr.Array or path, sparse rows, (n, d)
 
         Returns
         -------
@@ -295,12 +298,12 @@ def float_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
 def distance_block(block: NDArray[Any], points: PreparedRows, centers: NDArray[np.float64]) -> NDArray[np.float64]:
     """Euclidean distances of every row of a raw block to the centres, in the units of the input."""
     values, rows = points(block)
-    distances = np.sqrt(sqdist_to_centers(values, centers)) / points.form.scale
+    distances = np.sqrt(sqdist_to_all(values, like_points(centers, values))) / points.form.scale
     return scatter_rows(distances, rows, len(block), np.nan)
 
 
 def least_block(block: NDArray[Any], points: PreparedRows, centers: NDArray[np.float64]) -> NDArray[np.float64]:
     """Squared distances of every row of a raw block to its nearest centre."""
     values, rows = points(block)
-    squared = sqdist_to_centers(values, centers).min(axis=1) / points.form.scale / points.form.scale
+    squared = sqdist_to_all(values, like_points(centers, values)).min(axis=1) / points.form.scale / points.form.scale
     return scatter_rows(squared, rows, len(block), np.nan)

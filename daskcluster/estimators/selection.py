@@ -183,7 +183,7 @@ def select_n_clusters(
         for each in warned if number == 0 else []:
             if not issubclass(each.category, FewerClustersWarning):
                 warn_user(str(each.message), each.category)
-    most = min(k_max, *(len(model.representatives_) - 1 for model in models))
+    most = min(k_max, *(model.representatives_.shape[0] - 1 for model in models))
     if most < 2:
         raise ValueError("X must have at least 3 distinct rows that are linked to each other")
     spectra = tuple(model.spectrum(most) for model in models)

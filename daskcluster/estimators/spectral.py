@@ -7,8 +7,10 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
+from ..kernels.sparse_rows import SparseRows, is_sparse
 from ..pipeline.cut import Cut
 from ..pipeline.discretize import Discretize, assign_labels, warn_few_points, warn_fewer
 from ..pipeline.model import SpectralModel
@@ -46,6 +48,7 @@ class SpectralStages(StageList):
 class SpectralClusterer(RowClusterer):
     """Base of the spectral estimators. A subclass gives its parameters and `_stages`."""
 
+    _takes_sparse = True
     _points_dtype = np.float32
     _fitted_names = (
         "representatives_",
@@ -120,7 +123,8 @@ class SpectralClusterer(RowClusterer):
 
     def _take(self, model: SpectralModel) -> Self:
         """Take a model as the fitted one."""
-        self.representatives_ = model.representatives
+        points: Any = model.representatives
+        self.representatives_ = points.matrix if is_sparse(points) else points
         self.n_neighbors_ = model.n_neighbors
         self.neighborhood_size_ = model.neighborhood
         self.bandwidth_ = model.bandwidth / model.form.scale
@@ -136,16 +140,19 @@ class SpectralClusterer(RowClusterer):
     @property
     def _model(self) -> SpectralModel:
         """The model, from the fitted attributes."""
+        points: Any = self.representatives_
+        sparse = issparse(points)
+        representatives: Any = SparseRows.of(points) if sparse else points
         return SpectralModel(
-            representatives=self.representatives_,
+            representatives=representatives,
             neighborhood=self.neighborhood_size_,
             # Models of earlier versions have no `n_neighbors_`.
-            n_neighbors=getattr(self, "n_neighbors_", min(self.n_neighbors, len(self.representatives_))),
+            n_neighbors=getattr(self, "n_neighbors_", min(self.n_neighbors, points.shape[0])),
             bandwidth=self.bandwidth_ * self._scale,
             vectors=self._vectors,
             eigenvalues=self.eigenvalues_,
             centers=self.cluster_centers_,
-            form=RowForm(self._shift, self._scale, self.metric == "cosine"),
+            form=RowForm(self._shift, self._scale, self.metric == "cosine", sparse),
             seed=self._seed,
             n_iter=self.n_iter_,
             affinity=self._affinity,
@@ -180,7 +187,7 @@ class SpectralClusterer(RowClusterer):
         daskcluster.select_n_clusters : looks at several graphs, and at how stable the clusters are.
         """
         check_is_fitted(self, "n_clusters_")
-        n_right = len(self.representatives_)
+        n_right = self.representatives_.shape[0]
         k_max = check_integer("k_max", k_max, 2)
         if k_max >= n_right:
             raise ValueError(f"k_max must be below the number of representatives, got {k_max} and {n_right}")
@@ -190,8 +197,9 @@ class SpectralClusterer(RowClusterer):
 
     def _sizes(self, sizes: Sizes) -> Sizes:
         p = min(self.n_representatives, sizes.n_samples)
-        n_neighbors = self._stages().link.held(p, sizes.n_samples)
-        return sizes.with_graph(p, n_neighbors, 8 * n_neighbors)
+        stages = self._stages()
+        n_neighbors = stages.link.held(p, sizes.n_samples)
+        return sizes.with_graph(p, n_neighbors, 8 * n_neighbors, stages.represent.rows_behind(sizes.n_samples))
 
     @property
     def _n_features_out(self) -> int:

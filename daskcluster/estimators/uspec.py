@@ -33,7 +33,8 @@ class USPEC(SpectralClusterer):
         How representatives are chosen: cluster centres of ``candidate_factor * p`` random rows; random rows; cluster
         centres of all rows.
     neighbors : {"approximate", "exact"}
-        How the K nearest are found: from coarse to fine, or by comparing with every representative.
+        How the K nearest are found: from coarse to fine, or by comparing with every representative. Of sparse rows
+        always the latter.
     candidate_factor : int
         p' / p of the hybrid selection.
     neighbor_factor : int
@@ -67,7 +68,7 @@ class USPEC(SpectralClusterer):
     n_clusters_ : int
         Clusters found: k, or fewer (with a `FewerClustersWarning`) when there are too few distinct rows.
     representatives_ : (p, d) float64
-        In the units of the input; at unit length for "cosine".
+        In the units of the input; at unit length for "cosine". A CSR array where the rows were sparse.
     bandwidth_ : float
         sigma, the mean distance of rows to their K nearest representatives.
     eigenvalues_ : (q,) float64
@@ -159,7 +160,7 @@ class USPEC(SpectralClusterer):
 
         Parameters
         ----------
-        X : NumPy array, dask array, zarr.Array or path, (n, d)
+        X : NumPy array, dask array, zarr.Array or path, sparse rows, (n, d)
         y : ignored
 
         Returns

@@ -32,7 +32,7 @@ CHUNK_ROWS = 2**20
 # -- reading -------------------------------------------------------------------------------------------------
 
 
-def open_rows(source: zarr.Array[Any] | zarr.Group | PathInput, *, n_axes: int = 2) -> zarr.Array[Any]:
+def open_rows(source: zarr.Array[Any] | zarr.Group | PathInput, *, n_axes: int = 2, sparse: bool = False) -> Any:
     """Open a Zarr array for reading.
 
     Parameters
@@ -43,10 +43,12 @@ def open_rows(source: zarr.Array[Any] | zarr.Group | PathInput, *, n_axes: int =
         folder.
     n_axes : int
         Axes of the array that is looked for; where the path is a group, the message names such an array first.
+    sparse : bool
+        Give a group that is a matrix by compressed rows as it is.
 
     Returns
     -------
-    zarr.Array
+    zarr.Array, or zarr.Group of a sparse matrix
         Read-only when it was opened here. Its path is absolute: processes that work may have been started in another
         folder.
 
@@ -63,6 +65,8 @@ def open_rows(source: zarr.Array[Any] | zarr.Group | PathInput, *, n_axes: int =
     if isinstance(source, zarr.Array):
         return _with_absolute_path(source)
     if isinstance(source, zarr.Group):
+        if sparse and _is_csr(source):
+            return source
         raise ValueError(describe_group(str(source.store_path), source, n_axes))
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"expected a zarr.Array or the path of one, got {type(source).__name__}")
@@ -71,9 +75,13 @@ def open_rows(source: zarr.Array[Any] | zarr.Group | PathInput, *, n_axes: int =
         node = open_node(name)
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise no_node(name, error) from error
-    if isinstance(node, zarr.Group):
+    if isinstance(node, zarr.Group) and not (sparse and _is_csr(node)):
         raise ValueError(describe_group(name, node, n_axes))
     return node
+
+
+def _is_csr(group: zarr.Group) -> bool:
+    return group.attrs.get("encoding-type") == "csr_matrix"
 
 
 def _with_absolute_path(array: zarr.Array[Any]) -> zarr.Array[Any]:

@@ -15,13 +15,15 @@ from .objects import ObjectPath
 from .places import expand
 from .urls import is_url, reaching, store_options
 
-__all__ = ["describe_group", "found_at_url", "has_zarr_metadata", "is_nothing", "no_node", "open_node", "zip_of"]
+__all__ = ["CSR", "describe_group", "found_at_url", "has_zarr_metadata", "is_nothing", "no_node", "open_node", "zip_of"]
 
 #: Files that a Zarr array or group has.
 METADATA = ("zarr.json", ".zarray", ".zgroup")
 
 #: How AnnData marks groups that are sparse matrices.
 SPARSE = ("csr_matrix", "csc_matrix")
+#: The arrays of one.
+CSR = ("data", "indices", "indptr")
 
 
 def has_zarr_metadata(path: Path) -> bool:
@@ -159,8 +161,9 @@ def describe_group(name: str, group: zarr.Group, n_axes: int = 2) -> str:
     name = name.removeprefix("file://")
     if group.attrs.get("encoding-type") in SPARSE:
         return (
-            f"{name!r} is a sparse matrix of AnnData ({group.attrs['encoding-type']}), not a Zarr array: store it "
-            "dense, or name a dense table beside it, such as one of obsm"
+            f"{name!r} is a sparse matrix of AnnData ({group.attrs['encoding-type']}), not a Zarr array: as "
+            "csr_matrix it is rows for KMeans, USPEC, USENC and FastCSC; else store it dense, or name a dense table "
+            "beside it, such as one of obsm"
         )
     arrays = _arrays_in(group)
     if not arrays:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from .logs import log_at
 from .objects import Place
 
-__all__ = ["Records", "decode", "encode"]
+__all__ = ["Records", "decode", "encode", "keep_kind"]
 
 #: Before each record: checksum, bytes of its JSON, bytes of its arrays.
 _HEAD = 32
@@ -157,6 +157,15 @@ def _decoded(text: bytes, content: bytes) -> tuple[str, Any]:
     return str(key), decode(plain, arrays)
 
 
+#: Further kinds of values: name -> type, what gives plain things of one, and what makes one of these.
+_kinds: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {}
+
+
+def keep_kind(name: str, kind: type, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
+    """Let records hold values of one more type."""
+    _kinds[name] = (kind, pack, unpack)
+
+
 def encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     """A value as JSON takes it; its arrays are put into a list, and named by their place there.
 
@@ -175,6 +184,9 @@ def encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
         return {"array" if isinstance(value, np.ndarray) else "number": len(arrays) - 1}
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
+    for kind, (of_type, pack, _) in _kinds.items():
+        if type(value) is of_type:
+            return {kind: encode(pack(value), arrays)}
     if type(value) in (list, tuple):
         return {type(value).__name__: [encode(item, arrays) for item in value]}
     if type(value) is dict:
@@ -195,5 +207,7 @@ def decode(plain: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
         return bytes.fromhex(content)
     if kind == "dict":
         return {decode(key, arrays): decode(item, arrays) for key, item in content}
+    if kind in _kinds:
+        return _kinds[kind][2](decode(content, arrays))
     items = (decode(item, arrays) for item in content)
     return tuple(items) if kind == "tuple" else list(items)

@@ -1,7 +1,7 @@
 """Whether stored input may have changed since an earlier run: told by its files' sizes and times, without reading them.
 
 ==============================  ==========================================================================
-Zarr array in a folder          its metadata; size, times and number of the file of every chunk or shard
+Zarr array in a folder, or      its metadata; size, times and number of the file of every chunk or shard
 HDF5 dataset, parquet files     the same of the file, and which part of it
 dask array                      where all that it is made from are such Zarr arrays: these, and dask's names
                                 of what is done with them
@@ -30,6 +30,7 @@ from ..files.chunks import chunk_key, local_folder, stored_unit
 from .graphs import source_layers
 from .inputs import Source
 from .sources import FileRows, Hdf5Rows, ZarrRows
+from .sparse import CsrGroup
 from .tables import ParquetRows
 
 __all__ = ["identity_of"]
@@ -75,6 +76,8 @@ def _mark(value: Any) -> Any:
         value = value.array
     if isinstance(value, zarr.Array):
         return _mark_of_zarr(value)
+    if isinstance(value, CsrGroup):
+        return ["csr", list(value.shape), [_mark(part) for part in value.parts]]
     if isinstance(value, FileRows):
         raise _Unknown  # who writes through a map changes no time before the system writes its pages
     if isinstance(value, Hdf5Rows):

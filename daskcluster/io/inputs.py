@@ -9,6 +9,9 @@ dask array, dask dataframe      lazy; unknown chunk lengths are counted once, ev
 zarr.Array, path or URL of one  read block by block, straight into canonical blocks where chunks allow that
 HDF5 dataset                    the same
 path of another file            as `tables.py` opens it: parquet, npy, HDF5
+SciPy or pydata sparse rows,    `SparseRows` a block, for estimators whose kernels take them: `sparse.py`
+dask arrays of them, a path of
+a csr_matrix of AnnData
 xarray object over dask         its dask array
 ==============================  ==========================================================================
 
@@ -19,6 +22,7 @@ counted (`missing.py`). The sources that tasks read from are in `sources.py`, th
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -40,6 +44,16 @@ from .missing import check_chunks
 from .nodata import Declared, declared
 from .reading import Reading, cut, cut_memory, known_rows, reading_of_chunks, reading_of_store
 from .sources import FileRows, Hdf5Rows, Stored, ZarrRows, file_rows, hdf5_rows
+from .sparse import (
+    CsrGroup,
+    Entries,
+    is_sparse_input,
+    known_sparse_rows,
+    open_csr_group,
+    read_sparse_rows,
+    sparse_array,
+    sparse_row_bytes,
+)
 from .tables import open_table
 
 __all__ = [
@@ -95,6 +109,8 @@ class Source:
         How a message says what is stored where a value is NaN.
     beside_bytes : int
         Memory of what lies beside the rows in this process: the index of an xarray object.
+    sparse : bool
+        Whether the rows are sparse: SciPy's CSR, a dask array of sparse chunks, or a CsrGroup.
     """
 
     array: Any
@@ -104,11 +120,12 @@ class Source:
     name: str = "X"
     absent: str = "NaN"
     beside_bytes: int = 0
+    sparse: bool = False
 
     @property
     def in_memory(self) -> bool:
         """Whether the rows are in this process's memory, and are used where they are."""
-        return not isinstance(self.array, da.Array | zarr.Array | FileRows | Hdf5Rows)
+        return not isinstance(self.array, da.Array | zarr.Array | FileRows | Hdf5Rows | CsrGroup)
 
     def stored(self) -> Stored | None:
         """What tasks read from; None for rows in memory and for dask arrays.
@@ -147,7 +164,7 @@ def _is_xarray(X: Any) -> bool:
     return type(X).__module__.startswith("xarray")
 
 
-def open_source(X: Any, fill: str = "NaN") -> Source:
+def open_source(X: Any, fill: str = "NaN", *, sparse: bool = False) -> Source:
     """Open user input, whatever form it has; nothing is read.
 
     Parameters
@@ -156,24 +173,33 @@ def open_source(X: Any, fill: str = "NaN") -> Source:
         Or what NumPy converts.
     fill : {"NaN", "-1"}
         What stands for no value there.
+    sparse : bool
+        Take sparse rows.
 
     Raises
     ------
     TypeError
-        If it is sparse, or holds several arrays.
+        If it is sparse and such rows are not taken, or holds several arrays.
     ValueError
         If it is masked, the path holds something else than an array, or its attributes say what is not understood.
     FileNotFoundError
         If `X` is a path without an array.
     """
-    source = _open(X, "X", label=fill == "-1")
+    if sparse and is_sparse_input(X):
+        source = Source(sparse_array("X", X), isinstance(X, da.Array), sparse=True)
+    else:
+        source = _open(X, "X", label=fill == "-1", sparse=sparse)
+    if source.sparse:
+        if source.in_memory:
+            check_table(source.array.shape, source.array.dtype)
+        return source
     check_dense(source.array, fill=fill)
     if source.named is not None:
         check_columns(source.named)
     return replace(source, array=check_in_memory(source.array)) if source.in_memory else source
 
 
-def _open(X: Any, name: str, *, label: bool, n_axes: int = 2) -> Source:
+def _open(X: Any, name: str, *, label: bool, n_axes: int = 2, sparse: bool = False) -> Source:
     check_kind(name, X, "an array (rows, features)" if n_axes == 2 else "an array with one entry a row, shape (n,)")
     refuse_container(name, X)
     chunked, named, beside = is_chunked(X), None, 0
@@ -181,7 +207,9 @@ def _open(X: Any, name: str, *, label: bool, n_axes: int = 2) -> Source:
     if (table := open_table(X)) is not None:
         X, named, attributes = table.array, table.named, dict(table.attributes or {})
     elif isinstance(X, str | PathLike | zarr.Array | zarr.Group):
-        X = open_rows(X, n_axes=n_axes)  # says that a group is no array
+        X = open_rows(X, n_axes=n_axes, sparse=sparse)  # says that a group is no array
+        if isinstance(X, zarr.Group):
+            return Source(open_csr_group(name, X), True, name=name, sparse=True)
         attributes = X.attrs.asdict()
     elif hasattr(X, "to_dask_array"):
         named = X._meta if X.ndim == 2 else None
@@ -286,6 +314,8 @@ class Rows:
         How a message says what is stored where a value is NaN: what the input's attributes declare as no data.
     source : Source, optional
         The input as it was opened.
+    entries : Entries, optional
+        How many numbers sparse rows have; None for dense ones.
     """
 
     blocks: da.Array
@@ -296,6 +326,19 @@ class Rows:
     given: GivenChunks | None = None
     absent: str = "NaN"
     source: Source | None = None
+    entries: Entries | None = None
+
+    @property
+    def sparse(self) -> bool:
+        """Whether blocks are `SparseRows`."""
+        return self.entries is not None
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a raw row."""
+        if self.entries is not None:
+            return sparse_row_bytes(self.entries, self.blocks.dtype)
+        return int(self.n_features * self.blocks.dtype.itemsize)
 
     @property
     def n_samples(self) -> int:
@@ -325,6 +368,7 @@ def sizes_of(rows: Rows) -> Sizes:
         number_bytes=compute_dtype(dtype).itemsize,
         read_tasks=len(rows.blocks.__dask_graph__()),
         in_memory=not rows.chunked,
+        row_entries=None if rows.entries is None else rows.entries.in_a_row,
     )
 
 
@@ -357,13 +401,16 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
     Lazy, except that the lengths of unknown chunks are counted by one computation, which is logged. The size of the
     blocks depends on d and the dtype only (`block_rows`), so every sum over blocks is the same for any chunking.
     """
-    X, given = source.array, None
+    X, given, entries = source.array, None, None
     if isinstance(X, da.Array):
         check_table(X.shape, X.dtype)  # before rows are counted
         declared_lengths = source.named is not None or not np.isnan(X.shape[0])
-        X = known_rows(source.name, X)
+        if source.sparse:
+            X, entries = known_sparse_rows(source.name, X)
+        else:
+            X = known_rows(source.name, X)
         given = GivenChunks(X.chunks[0], declared_lengths)
-    elif source.in_memory:
+    elif source.in_memory and not source.sparse:
         X = np.asarray(X)
     check_table(X.shape, X.dtype)
     stored = source.stored()
@@ -373,13 +420,16 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
         rows, reading = reading_of_store(stored, size)
         array = cut(source.name, stored, rows)
     elif isinstance(X, da.Array):
-        array, reading = X, reading_of_chunks(X, size)
+        row_bytes = None if entries is None else partial(sparse_row_bytes, entries, X.dtype)
+        array, reading = X, reading_of_chunks(X, size, row_bytes)
+    elif source.sparse:
+        array, reading, entries = read_sparse_rows(source.name, X, size)
     else:
         array, reading = cut_memory(source.name, X, size), Reading(memory_bytes=X.nbytes)
     array = source.decoded(array)
     reading = replace(reading, memory_bytes=reading.memory_bytes + source.beside_bytes)
     array = recut(array, da.core.normalize_chunks((size, X.shape[1]), X.shape, dtype=dtype))
-    return Rows(array, missing, source.chunked, sized_as, reading, given, source.absent, source)
+    return Rows(array, missing, source.chunked, sized_as, reading, given, source.absent, source, entries)
 
 
 def follow_input(array: da.Array, rows: Rows) -> da.Array:

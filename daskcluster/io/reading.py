@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,6 +43,8 @@ class Reading:
         Such reads.
     made_of : dask array, optional
         Its graph tells what a chunk is made from; only looked at for a forecast.
+    row_bytes : callable, optional
+        Bytes of a row of its chunks, where they are sparse: counted for a forecast.
     """
 
     memory_bytes: int = 0
@@ -49,11 +52,15 @@ class Reading:
     buffer_bytes: int = 0
     n_units: int = 1
     made_of: da.Array | None = None
+    row_bytes: Callable[[], int] | None = None
 
     def known(self) -> Reading:
         """The same without the graph, which has been looked at."""
         if self.made_of is None:
             return self
+        if self.row_bytes is not None:
+            unit_bytes = self.row_bytes() * int(max(self.made_of.chunks[0]))
+            return replace(self, unit_bytes=unit_bytes, buffer_bytes=unit_bytes, made_of=None)
         behind = bytes_behind(self.made_of)
         more = behind if behind > _longest_bytes(self.made_of) else 0
         return replace(self, unit_bytes=max(self.unit_bytes, more), made_of=None)
@@ -121,9 +128,11 @@ def reading_of_store(stored: Stored, size: int) -> tuple[int, Reading]:
     )
 
 
-def reading_of_chunks(array: da.Array, size: int) -> Reading:
+def reading_of_chunks(array: da.Array, size: int, row_bytes: Callable[[], int] | None = None) -> Reading:
     """Chunks of a dask array that are larger than blocks stay until all their blocks are used; made by two copies."""
-    reading = Reading(n_units=array.numblocks[0], made_of=array)
+    reading = Reading(n_units=array.numblocks[0], made_of=array, row_bytes=row_bytes)
+    if row_bytes is not None:
+        return reading
     if max(array.chunks[0]) <= size and array.numblocks[1] == 1:
         return reading
     unit_bytes = _longest_bytes(array)

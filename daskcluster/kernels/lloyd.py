@@ -6,11 +6,14 @@ product over tiles of rows for many of both, whose rounding decides nothing, see
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from .jit import jit, jit_fast
 from .nearest_points import ProductTable, nearer_points, nearest_by_products, product_table, tile_bytes
+from .sparse_rows import SparsePoints, SparseRows, sparse_byte_order
 
 __all__ = [
     "CenterSearch",
@@ -30,6 +33,8 @@ __all__ = [
 PRODUCT_FEATURES = 32
 PRODUCT_CENTERS = 32
 MANY_FEATURES = 64
+#: Bytes of a number of sparse centres while they are prepared: by rows in their order, by columns, as strings of bytes.
+SPARSE_SEARCH_BYTES = 96
 #: Rows are compared with all centres where the shares of centres that moved, and of rows in their clusters, are more.
 MOST_MOVED = 0.8
 #: Rows of a tile of the loops; their columns stay in the first-level cache.
@@ -92,6 +97,8 @@ def nearest_center(points, centers):
 
 def byte_order(centers: NDArray[np.floating]) -> NDArray[np.int32]:
     """Order of some rows (k, q) by their bytes: the same rows in the same order, however they stood before."""
+    if isinstance(centers, SparseRows):
+        return sparse_byte_order(centers)
     centers = np.ascontiguousarray(centers)
     rows = centers.view(f"V{centers.itemsize * centers.shape[1]}").ravel()
     return np.argsort(rows, kind="stable").astype(np.int32)
@@ -103,6 +110,7 @@ class CenterSearch:
     Parameters
     ----------
     centers : (k, q) float64
+        Dense for dense rows, `SparseRows` for sparse ones.
     products : bool, optional
         Whether by a matrix product; by the sizes if not given.
 
@@ -116,13 +124,22 @@ class CenterSearch:
         # The first of equally near centres wins; so that it is the same one however the clusters are numbered, the
         # centres stand in the order of their bytes here.
         self.order = byte_order(centers)
+        self.sparse: SparsePoints | None = None
+        self.table: ProductTable | None = None
+        if isinstance(centers, SparseRows):
+            self.centers: Any = centers[self.order]
+            self.sparse = SparsePoints(self.centers)
+            return
         self.centers = np.ascontiguousarray(centers[self.order])
         n_centers, n_features = centers.shape
         products = _by_products(n_centers, n_features) if products is None else products
-        self.table: ProductTable | None = product_table(self.centers, 1) if products else None
+        if products:
+            self.table = product_table(self.centers, 1)
 
     def __call__(self, points: NDArray[np.floating]) -> NDArray[np.int32]:
         """Nearest centre (n,) of points (n, q), float32 or float64."""
+        if self.sparse is not None:
+            return self.order[self.sparse.nearest(points, 1)[:, 0]]  # type: ignore[arg-type]
         points = np.ascontiguousarray(points)
         if self.table is None:
             return self.order[nearest_center(points, self.centers.astype(points.dtype))]
@@ -133,8 +150,13 @@ def _by_products(n_centers: int, n_features: int) -> bool:
     return n_features >= (PRODUCT_FEATURES if n_centers >= PRODUCT_CENTERS else MANY_FEATURES)
 
 
-def search_bytes(n_centers: int, n_features: int) -> int:
-    """Memory of a `CenterSearch` and of its use by one thread: centres in three forms, and the scores of a tile."""
+def search_bytes(n_centers: int, n_features: int, n_entries: int | None = None) -> int:
+    """Memory of a `CenterSearch` and of its use by one thread: centres in three forms, and the scores of a tile.
+
+    `n_entries` are the numbers of sparse centres, which are sorted by their bytes and stand by rows and by columns.
+    """
+    if n_entries is not None:
+        return SPARSE_SEARCH_BYTES * n_entries + 32 * n_features + 64 * n_centers
     tables = 8 * n_centers * n_features
     if not _by_products(n_centers, n_features):
         return tables

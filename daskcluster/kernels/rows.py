@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .jit import jit
+from .sparse_rows import SparseRows, unit_rows
 
-__all__ = ["compute_dtype", "finite_rows", "prepare_rows", "scan_rows"]
+__all__ = ["compute_dtype", "finite_rows", "prepare_rows", "scan_rows", "scan_sparse"]
 
 
 def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -59,10 +60,13 @@ def scan_rows(rows, minimum, maximum):
     return n_finite, bad_row, bad_column
 
 
-def finite_rows(block: NDArray[Any]) -> NDArray[np.bool_] | None:
-    """Mask (n,) of the rows whose values are all finite; None when all are."""
+def finite_rows(block: Any) -> NDArray[np.bool_] | None:
+    """Mask (n,) of the rows, dense or sparse, whose values are all finite; None when all are."""
     if block.dtype.kind != "f":
         return None
+    if isinstance(block, SparseRows):
+        bad = ~np.isfinite(block.data)
+        return np.diff(np.concatenate([[0], np.cumsum(bad)])[block.indptr]) == 0 if bad.any() else None
     with np.errstate(over="ignore", invalid="ignore"):
         # One sum tells, unless it overflows: a NaN or an infinity never leaves it.
         if np.isfinite(block.sum(dtype=np.float64 if block.dtype.itemsize <= 8 else None)):
@@ -72,24 +76,32 @@ def finite_rows(block: NDArray[Any]) -> NDArray[np.bool_] | None:
 
 
 def prepare_rows(
-    block: NDArray[Any], shift: NDArray[np.float64], scale: float, unit_length: bool = False
-) -> NDArray[np.floating]:
+    block: Any, shift: NDArray[np.float64], scale: float, unit_length: bool = False, sparse: bool = False
+) -> Any:
     """Rows in the form in which all stages compute.
 
     Parameters
     ----------
     block : (n, d), finite
+        Dense, or `SparseRows`.
     shift : (d,) float64
         Subtracted from every row, so that no digits are spent on a common offset.
     scale : float
         Factor, a power of two, so that no square overflows; it changes no digit.
     unit_length : bool
         Divide each row by its length instead (``metric="cosine"``); a row of zeros stays.
+    sparse : bool
+        Keep sparse rows sparse: there is no shift. Else they become dense.
 
     Returns
     -------
-    (n, d) float32 or float64, C order, see `compute_dtype`; at most two copies of the block are alive.
+    (n, d) float32 or float64, C order, see `compute_dtype`; at most two copies of the block are alive. Sparse rows hold
+    the same numbers as float64.
     """
+    if isinstance(block, SparseRows):
+        if sparse:
+            return _prepare_sparse(block, scale, unit_length)
+        block = block.toarray()
     dtype = compute_dtype(block.dtype)
     if unit_length:
         rows = block.astype(np.float64)
@@ -108,3 +120,29 @@ def prepare_rows(
         rows = np.clip(block.astype(dtype, order="C"), -most, most) * dtype.type(scale)
     rows -= (shift * scale).astype(dtype)
     return rows
+
+
+def _prepare_sparse(block: SparseRows, scale: float, unit_length: bool) -> SparseRows:
+    dtype = compute_dtype(block.dtype)
+    if unit_length:
+        rows = unit_rows(block.astype(np.float64))
+    else:
+        with np.errstate(over="ignore"):
+            most = np.finfo(dtype).max / dtype.type(scale)
+        rows = block.with_data(np.clip(block.data.astype(dtype), -most, most) * dtype.type(scale))
+    return rows.with_data(rows.data.astype(dtype).astype(np.float64))
+
+
+def scan_sparse(block: Any) -> tuple[int, int, int, float]:
+    """What `scan_rows` finds, of `SparseRows`: finite rows, place of the first bad value; and the largest value.
+
+    That is the largest absolute one of the finite rows.
+    """
+    finite = finite_rows(block)
+    if finite is None:
+        return len(block), -1, -1, float(np.abs(block.data.astype(np.float64)).max(initial=0.0))
+    row = int(np.argmin(finite))
+    first = block[row : row + 1]
+    column = int(first.indices[np.argmin(np.isfinite(first.data))])
+    largest = np.abs(block[finite].data.astype(np.float64)).max(initial=0.0)
+    return int(finite.sum()), row, column, float(largest)

@@ -10,7 +10,8 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.lloyd import assign_rows, weighted_sqdist
+from ..kernels.lloyd import assign_rows
+from ..kernels.points import are_apart, distinct_points, sqdist_to_own, stacked
 from ..runtime.execution import tiles
 from ..runtime.passes import mapped
 
@@ -18,7 +19,6 @@ __all__ = [
     "NO_WEIGHTS",
     "Points",
     "Refilling",
-    "distinct_rows",
     "farthest_block",
     "farthest_in_memory",
     "farthest_over_blocks",
@@ -35,14 +35,6 @@ LEAST_UNITS = 8
 
 #: Held block -> (points (n', q), number of the rows in the block (n',) or None when all rows take part).
 Points = Callable[[NDArray[Any]], tuple[NDArray[np.floating], NDArray[np.intp] | None]]
-
-
-def distinct_rows(points: NDArray[np.floating]) -> NDArray[np.intp]:
-    """Numbers of the rows (n, q) that differ from every row before them, ascending."""
-    # Rows as strings of bytes: many times faster than np.unique(axis=0). Adding 0 makes -0.0 equal to 0.0.
-    rows = np.ascontiguousarray(points + points.dtype.type(0))
-    _, first = np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel(), return_index=True)
-    return np.sort(first)
 
 
 class Refilling:
@@ -82,7 +74,7 @@ class Refilling:
             self.inertia = -np.inf  # every row is at a centre
             return None
         self.inertia = found["inertia"]
-        return np.concatenate([moved[with_rows], rows.astype(np.float64)])
+        return stacked([moved[with_rows], rows.astype(np.float64)])
 
 
 def farthest_rows(scores: NDArray[np.float64], rows: NDArray[Any], n_wanted: int) -> dict[str, Any]:
@@ -92,7 +84,7 @@ def farthest_rows(scores: NDArray[np.float64], rows: NDArray[Any], n_wanted: int
     """
     able = np.flatnonzero(scores > 0)
     order = able[np.argsort(-scores[able], kind="stable")]
-    chosen = order[distinct_rows(rows[order])[:n_wanted]] if len(order) else order
+    chosen = order[distinct_points(rows[order])[:n_wanted]] if len(order) else order
     # In the order of the rows, so that equal scores of several blocks stay in it.
     chosen = np.sort(chosen)
     return {"scores": scores[chosen], "rows": rows[chosen]}
@@ -100,14 +92,14 @@ def farthest_rows(scores: NDArray[np.float64], rows: NDArray[Any], n_wanted: int
 
 def merge_farthest(parts: list[dict[str, Any]], n_wanted: int) -> dict[str, Any]:
     """The farthest of the rows that parts of the rows have found, in their order."""
-    scores, rows = (np.concatenate([part[key] for part in parts]) for key in ("scores", "rows"))
+    scores, rows = (stacked([part[key] for part in parts]) for key in ("scores", "rows"))
     return farthest_rows(scores, rows, n_wanted)
 
 
 def join_farthest(parts: list[dict[str, Any]], n_wanted: int) -> NDArray[Any]:
     """The farthest of the rows that blocks have found, from the farthest on."""
     best = merge_farthest(parts, n_wanted)
-    return np.asarray(best["rows"][np.argsort(-best["scores"], kind="stable")])
+    return best["rows"][np.argsort(-best["scores"], kind="stable")]
 
 
 def farthest_points(
@@ -115,10 +107,8 @@ def farthest_points(
 ) -> dict[str, Any]:
     """Rows (n', q) with the largest weight * sqdist to the nearest centre, see `farthest_rows`; none that is at one."""
     labels = assign_rows(points, centers)
-    scores = weighted_sqdist(points, weights, labels, centers)
-    unit = LEAST_UNITS * np.finfo(points.dtype).eps
-    apart = np.abs(points - centers[labels]).max(axis=1, initial=0)
-    scores[apart <= unit * np.abs(points).max(axis=1, initial=0)] = 0.0
+    scores = sqdist_to_own(points, weights, labels, centers)
+    scores[~are_apart(points, centers, labels, LEAST_UNITS)] = 0.0
     return farthest_rows(scores, points, n_wanted)
 
 

@@ -14,14 +14,25 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.lloyd import assign_rows, closest_sqdist, plus_plus_rows, search_bytes
+from ..kernels.lloyd import assign_rows, search_bytes
+from ..kernels.points import (
+    distinct_points,
+    like_points,
+    lower_closest,
+    mean_variance,
+    packed_points,
+    stacked,
+    start_rows,
+    unpacked_points,
+)
+from ..kernels.sparse_rows import is_sparse
 from ..runtime.execution import FAN_IN, add_parts
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.passes import mapped, reduced
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_option, check_real
-from .farthest import NO_WEIGHTS, Points, distinct_rows, weights_of
+from .farthest import NO_WEIGHTS, Points, weights_of
 from .lloyd import Centers, best_of_starts, lloyd_block, lloyd_in_memory, lloyd_over_blocks
 from .rows import PreparedRows
 from .scan import RowScan
@@ -32,8 +43,10 @@ __all__ = [
     "Given",
     "LloydPasses",
     "Starts",
+    "center_bytes",
     "center_starts",
     "parallel_starts",
+    "partial_bytes",
     "sample_size",
 ]
 
@@ -82,13 +95,15 @@ class Starts(Stage):
     def __call__(self, run: Run, found: RowScan, weights: da.Array | None, given: Given | None) -> NDArray[np.float64]:
         """Centres (k', d), prepared; `given` are (k, d) in the units of the input, or made of the sample and a seed."""
         make = partial(self._find, run, found, weights, given)
-        return np.asarray(run.products.small("starts", lambda: {"starts": make()})["starts"])
+        return unpacked_points("starts", run.products.small("starts", lambda: packed_points("starts", make())))
 
     def _find(self, run: Run, found: RowScan, weights: da.Array | None, given: Given | None) -> NDArray[np.float64]:
         if callable(given):
-            given = given(found.sample, int(stream(run.seed, "starts", 0).integers(2**31)))
+            sample: Any = found.sample
+            sample = sample.matrix if is_sparse(sample) else sample
+            given = given(sample, int(stream(run.seed, "starts", 0).integers(2**31)))
         if given is not None:
-            return found.form.prepare_points(given)
+            return like_points(found.form.prepare_points(given), found.sample)
         sample = found.form.prepare(found.sample)
         starts = (self._start(run, found, sample, weights, number) for number in range(self.n_init))
         best, _ = best_of_starts(sample, starts, found.sample_weights, max_iter=self.max_iter, tol=self.tol)
@@ -107,11 +122,11 @@ class Starts(Stage):
     def cost(self, sizes: Sizes) -> Cost:
         """k-means on the sample; k-means|| goes over all rows in each of its rounds."""
         rounds = self.n_init * (PARALLEL_ROUNDS + 1) if self.init == "k-means||" else 0
-        drawn, d = min(sample_size(self.n_clusters), sizes.n_samples), sizes.n_features
+        drawn = min(sample_size(self.n_clusters), sizes.n_samples)
         candidates = (PARALLEL_ROUNDS * PARALLEL_FACTOR + 1) * self.n_clusters
-        task = sizes.block_rows * (sizes.prepared_bytes + 48) + 16 * candidates * (d + 3) * FAN_IN
-        task += search_bytes(candidates, d)
-        eager = drawn * (d * (sizes.raw_bytes + 3 * sizes.number_bytes) + 44) + search_bytes(self.n_clusters, d)
+        task = sizes.block_rows * (sizes.prepared_bytes + 48) + partial_bytes(sizes, candidates)
+        task += center_bytes(sizes, candidates, None)
+        eager = drawn * (sizes.with_copies(3) + 44) + center_bytes(sizes, self.n_clusters, drawn)
         return sizes.over_input(task, times=rounds, reduced=True, eager_bytes=eager)
 
     @property
@@ -137,28 +152,43 @@ class LloydPasses(Stage):
 
     def __call__(self, run: Run, found: RowScan, starts: NDArray[np.float64], weights: da.Array | None) -> Centers:
         """Centres, prepared."""
-        made = run.products.small("centers", lambda: vars(self._iterate(run, found, starts, weights)))
-        return Centers(made["centers"], float(made["inertia"]), int(made["n_iter"]))
+        made = run.products.small("centers", lambda: self._packed(self._iterate(run, found, starts, weights)))
+        return Centers(unpacked_points("centers", made), float(made["inertia"]), int(made["n_iter"]))
+
+    def _packed(self, found: Centers) -> dict[str, Any]:
+        return {"inertia": found.inertia, "n_iter": found.n_iter, **packed_points("centers", found.centers)}
 
     def _iterate(self, run: Run, found: RowScan, starts: NDArray[np.float64], weights: da.Array | None) -> Centers:
         sample = found.form.prepare(found.sample)
-        limit = max(self.tol, LEAST_TOL) * float(np.var(sample, axis=0, dtype=np.float64).mean())
+        limit = max(self.tol, LEAST_TOL) * mean_variance(sample)
         points = PreparedRows(found.form)
         options: dict[str, Any] = {"max_iter": self.max_iter, "limit": limit, "n_clusters": self.n_clusters}
         return lloyd_over_blocks(run.rows.blocks, points, starts, weights, **options)
 
     def cost(self, sizes: Sizes) -> Cost:
         """`max_iter` passes over the input, at most; few runs need so many."""
-        sums = 16 * self.n_clusters * (sizes.n_features + 3) * FAN_IN
-        task = sizes.tile_rows * (sizes.prepared_bytes + 20) + sizes.block_rows * 8 + sums
-        task += search_bytes(self.n_clusters, sizes.n_features)
-        eager = min(sample_size(self.n_clusters), sizes.n_samples) * sizes.prepared_bytes
-        return sizes.over_input(task, times=self.max_iter, reduced=True, eager_bytes=eager)
+        k = self.n_clusters
+        task = sizes.tile_rows * (sizes.prepared_bytes + 20) + sizes.block_rows * 8 + partial_bytes(sizes, k)
+        task += center_bytes(sizes, k, None)
+        eager = min(sample_size(k), sizes.n_samples) * sizes.prepared_bytes
+        dense = 0 if sizes.row_entries is None else 8 * k * sizes.n_features  # the centres are handed out with zeros
+        return sizes.over_input(task, times=self.max_iter, reduced=True, eager_bytes=eager + dense, small_bytes=dense)
 
     @property
     def kept(self) -> tuple[str, ...]:
         """The centres."""
         return ("centers",)
+
+
+def partial_bytes(sizes: Sizes, n_clusters: int) -> int:
+    """Partial results that a task of the tree of a pass adds up."""
+    return 2 * FAN_IN * (sizes.point_bytes * sizes.point_numbers(n_clusters) + 24 * n_clusters)
+
+
+def center_bytes(sizes: Sizes, n_clusters: int, of_rows: int | None) -> int:
+    """A search for the nearest of centres that are means of so many rows; None for all rows."""
+    numbers = None if sizes.row_entries is None else sizes.point_numbers(n_clusters, of_rows)
+    return search_bytes(n_clusters, sizes.n_features, numbers)
 
 
 def sample_size(n_clusters: int) -> int:
@@ -190,9 +220,9 @@ def center_starts(
     """
     if method == "k-means++":
         n_trials = 2 + int(np.log(n_clusters))
-        return points[plus_plus_rows(points, weights, rng.random((n_clusters, n_trials)))].astype(np.float64)
+        return points[start_rows(points, weights, rng.random((n_clusters, n_trials)))].astype(np.float64)
     order = rng.permutation(len(points) if len(weights) == 0 else np.flatnonzero(weights > 0))
-    return points[order[distinct_rows(points[order])[:n_clusters]]].astype(np.float64)
+    return points[order[distinct_points(points[order])[:n_clusters]]].astype(np.float64)
 
 
 def parallel_starts(
@@ -226,17 +256,17 @@ def parallel_starts(
     instead of a Bernoulli draw a row; this needs one pass a round, not two. Then one pass weighs the candidates, which
     are reclustered in memory.
     """
-    candidates = np.asarray(first, np.float64)
+    candidates = first
     n_draws = PARALLEL_FACTOR * n_clusters
     for number in range(PARALLEL_ROUNDS):
         task = partial(_draw_block, points=points, candidates=candidates, n_draws=n_draws, seed=(root, number))
         drawn = mapped(task, held, name="dc-draw", weights=weights)
         keys = np.concatenate([part["keys"] for part in drawn])
-        rows = np.concatenate([part["rows"] for part in drawn])
+        rows = stacked([part["rows"] for part in drawn])
         best = np.argsort(-keys, kind="stable")[:n_draws]
         if len(best) == 0:
             break  # every row is a candidate already
-        candidates = np.concatenate([candidates, rows[best]])
+        candidates = stacked([candidates, rows[best]])
     task = partial(lloyd_block, points=points, centers=candidates)
     masses = reduced(task, add_parts, held, name="dc-weigh", weights=weights)["masses"]
     starts = center_starts(candidates, n_clusters, stream(root, "recluster"), masses)
@@ -260,7 +290,7 @@ def _draw_block(
     for c in np.unique(nearest):
         members = nearest == c
         closest = np.full(int(members.sum()), np.inf)
-        closest_sqdist(values[members], candidates[c], closest)
+        lower_closest(values[members], candidates, int(c), closest)
         sqdist[members] = closest
     mass = sqdist if weights is None else sqdist * weights_of(weights, rows)
     drawn = uniforms if rows is None else uniforms[rows]

@@ -16,6 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.lloyd import CenterSearch, accumulate_rows, reassign_rows
+from ..kernels.points import (
+    empty_sums,
+    in_other_rows,
+    like_points,
+    mean_variance,
+    moved_centers,
+    sparse_sums,
+    sqdist_moved,
+    sqdist_to_own,
+)
+from ..kernels.sparse_rows import SparseRows, is_sparse
 from ..runtime.execution import (
     add_parts,
     beside,
@@ -74,6 +85,13 @@ class NearestCenters:
         """The search, prepared for all blocks of a process."""
         return CenterSearch(self.centers)
 
+    @cached_property
+    def sparse_search(self) -> CenterSearch:
+        """The same for sparse rows."""
+        centers: Any = self.centers
+        sparse: Any = centers if is_sparse(centers) else SparseRows.of(centers)
+        return CenterSearch(sparse)
+
     def labels(self, block: NDArray[Any]) -> NDArray[np.int32]:
         """Labels of every row (n,), -1 for rows that do not take part."""
         _, rows, labels = self.assign(block)
@@ -82,7 +100,7 @@ class NearestCenters:
     def assign(self, block: NDArray[Any]) -> tuple[NDArray[np.floating], NDArray[np.intp] | None, NDArray[np.int32]]:
         """Points of the rows that take part, their numbers, and their labels."""
         values, rows = self.points(block)
-        return values, rows, self.search(values)
+        return values, rows, (self.sparse_search if is_sparse(values) else self.search)(values)
 
 
 def nearest_centers(points: Points, centers: NDArray[np.float64]) -> Any:
@@ -129,7 +147,9 @@ class _Assignments:
     def __call__(self, centers: NDArray[np.float64]) -> NDArray[np.int32]:
         """Labels by centres (k, q)."""
         moved = None
-        if self._centers is not None and self._centers.shape == centers.shape:
+        if is_sparse(centers):
+            self._labels = None  # rows are compared with all centres
+        elif self._centers is not None and self._centers.shape == centers.shape:
             moved = (self._centers.view(np.uint64) != centers.view(np.uint64)).any(axis=1)  # their bytes decide ties
         else:
             self._labels = None
@@ -178,7 +198,7 @@ def _empty_pass(centers: NDArray[np.float64]) -> dict[str, Any]:
     n_clusters = len(centers)
     return {
         "rows": 0,
-        "sums": np.zeros_like(centers),
+        "sums": empty_sums(centers),
         "masses": np.zeros(n_clusters),
         "first": np.full(n_clusters, -1, np.int64),
         "inertia": 0.0,
@@ -187,7 +207,7 @@ def _empty_pass(centers: NDArray[np.float64]) -> dict[str, Any]:
 
 def _add_rows(
     found: dict[str, Any],
-    points: NDArray[np.floating],
+    points: Any,
     labels: NDArray[np.int32],
     rows: NDArray[np.intp] | None,
     n_rows: int,
@@ -196,7 +216,13 @@ def _add_rows(
 ) -> None:
     """Add labelled points to the sums of a pass, in row order; `rows` are their numbers among `n_rows` rows."""
     first = np.full(len(centers), len(points), np.int64)
-    found["inertia"] += accumulate_rows(points, weights, labels, centers, found["sums"], found["masses"], first)
+    if is_sparse(points):
+        found["inertia"] += float(np.cumsum(np.append(0.0, sqdist_to_own(points, weights, labels, centers)))[-1])
+        found["sums"] = found["sums"] + sparse_sums(points, labels, weights, len(centers))
+        found["masses"] += np.bincount(labels, weights if len(weights) else None, minlength=len(centers))
+        np.minimum.at(first, labels, np.arange(len(points)))
+    else:
+        found["inertia"] += accumulate_rows(points, weights, labels, centers, found["sums"], found["masses"], first)
     new = (found["first"] < 0) & (first < len(points))
     found["first"][new] = found["rows"] + (first[new] if rows is None else rows[first[new]])
     found["rows"] += n_rows
@@ -204,12 +230,7 @@ def _add_rows(
 
 def _moved(centers: NDArray[np.float64], found: dict[str, Any], unit_length: bool) -> NDArray[np.float64]:
     """Means of the clusters, if wanted at unit length; one without weight stays where it is."""
-    masses = found["masses"][:, None]
-    moved = centers + np.divide(found["sums"], masses, out=np.zeros_like(centers), where=masses > 0)
-    if unit_length:
-        norms = np.sqrt(np.einsum("ij,ij->i", moved, moved))[:, None]
-        np.divide(moved, norms, out=moved, where=norms > 0)
-    return moved
+    return moved_centers(centers, found["sums"], found["masses"], unit_length)
 
 
 def _unchanged(labels: NDArray[np.int32], previous: NDArray[np.int32], n_clusters: int) -> NDArray[np.bool_]:
@@ -270,10 +291,10 @@ def lloyd_in_memory(
     """
     with one_blas_thread():
         previous, comparable = None, True
-        limit = tol * float(np.var(points, axis=0, dtype=np.float64).mean()) if tol > 0 else 0.0
+        limit = tol * mean_variance(points) if tol > 0 else 0.0
         refilling = Refilling(refill, len(centers), max_iter, partial(farthest_in_memory, points, weights))
-        assign = _Assignments(np.ascontiguousarray(points), spread)
-        centers = np.ascontiguousarray(centers, np.float64)
+        assign = _Assignments(points if is_sparse(points) else np.ascontiguousarray(points), spread)
+        centers = like_points(centers, points)
         labels = assign(centers)
         found = _sums_of(points, labels, weights, centers)
         n_iter = 1
@@ -281,10 +302,10 @@ def lloyd_in_memory(
             moved = _moved(centers, found, unit_length)
             if previous is not None and comparable:
                 stays = _unchanged(labels, previous, len(centers))
-                moved[stays] = centers[stays]  # and not somewhere else by rounding
+                moved = in_other_rows(moved, stays, centers)  # and not somewhere else by rounding
             refilled = refilling(moved, found, n_iter)
             if refilled is None:
-                shift = float(((moved - centers) ** 2).sum())
+                shift = sqdist_moved(moved, centers)
                 settled = previous is not None and np.array_equal(labels, previous)
                 if n_iter >= max_iter or shift <= limit or settled:
                     break
@@ -429,7 +450,7 @@ def lloyd_passes(
         n_iter += 1
         moved = move(centers, found)
         refilled = refilling(moved, found, n_iter)
-        if refilled is None and (n_iter >= max_iter or ((moved - centers) ** 2).sum() <= limit):
+        if refilled is None and (n_iter >= max_iter or sqdist_moved(moved, centers) <= limit):
             return _ordered(centers, found, n_iter)
         centers = moved if refilled is None else refilled
 

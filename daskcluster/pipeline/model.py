@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.sparse_rows import is_sparse, row_keys
 from ..runtime.pieces import once
 from .affinity import edges_by, n_held
 from .lift import LiftedLabels, LinkedRows, embed_block
@@ -26,7 +27,7 @@ class SpectralModel:
     Attributes
     ----------
     representatives : (p, d) float64
-        In the units of the input.
+        In the units of the input; `SparseRows` where the rows of the fit were sparse.
     neighborhood : int
         K' of the search, see `choose_neighborhood`.
     n_neighbors : int
@@ -79,9 +80,7 @@ class SpectralModel:
             )
             for model in (self, other)
         )
-        equal = (
-            one is another or np.array_equal(one, another) for one, another in zip(mine[2], others[2], strict=True)
-        )
+        equal = (one is another or _equal(one, another) for one, another in zip(mine[2], others[2], strict=True))
         return mine[:2] == others[:2] and all(equal)
 
     def block_function(self, what: str, dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:
@@ -105,6 +104,12 @@ class SpectralModel:
             "n_neighbors": self.n_held,
             "outcome": outcome,
         }
+
+
+def _equal(one: Any, another: Any) -> bool:
+    if is_sparse(one) and is_sparse(another):
+        return one.shape == another.shape and row_keys(one) == row_keys(another)
+    return is_sparse(one) == is_sparse(another) and np.array_equal(one, another)
 
 
 def labels_function(models: list[SpectralModel], dtype: np.dtype[Any]) -> tuple[Any, dict[str, Any]]:

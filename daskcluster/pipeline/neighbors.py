@@ -26,6 +26,7 @@ from ..kernels.neighbors import (
     nearest_starts_wide,
 )
 from ..kernels.rows import compute_dtype, finite_rows
+from ..kernels.sparse_rows import SparsePoints, SparseRows, is_sparse
 from ..runtime.execution import map_rows
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.pieces import once
@@ -50,6 +51,7 @@ __all__ = [
     "nearest_block",
     "nearest_representatives",
     "recall",
+    "search_scratch",
 ]
 
 #: Names of the ways to find the nearest representatives.
@@ -62,6 +64,8 @@ RECALL_ROWS = 512
 #: K is at least so much where there are fewer than so many rows a representative.
 FEW_NEIGHBORS = 5
 FEW_ROWS = 4
+#: Bytes of a number of sparse representatives in a search: by rows, by columns, and a copy of both on the way.
+SPARSE_INDEX_BYTES = 72
 #: Neighbourhoods are stored with their coordinates up to so many bytes.
 MOST_COORDINATE_BYTES = 64 * 2**20
 
@@ -173,6 +177,8 @@ class Link(Stage):
     def index_bytes(self, sizes: Sizes, *, doubled: int = 2) -> int:
         """Bytes of a search index, with the neighbourhoods doubled so many times."""
         p, d = sizes.n_right, sizes.n_features
+        if sizes.row_entries is not None:
+            return SPARSE_INDEX_BYTES * sizes.right_numbers + 32 * d
         neighborhood = min(p, 2**doubled * self.neighbor_factor * min(max(self.n_neighbors, FEW_NEIGHBORS), p) + 1)
         coordinates = neighborhood * min(d, WIDE_FEATURES) * sizes.number_bytes
         return 5 * p * d * 8 + p * (8 * neighborhood + min(coordinates, MOST_COORDINATE_BYTES // max(1, p)))
@@ -180,7 +186,7 @@ class Link(Stage):
     def cost(self, sizes: Sizes) -> Cost:
         """One pass over the input, which leaves 8 K' bytes a row; the index, while it is chosen two of them."""
         n_neighbors, index = sizes.n_edges, self.index_bytes(sizes)
-        products = tile_bytes(sizes.n_right, sizes.n_features)
+        products = search_scratch(sizes)
         tile = sizes.tile_rows * (sizes.prepared_bytes + 24 * n_neighbors) + products
         edges = 8 * n_neighbors * sizes.n_samples
         return sizes.over_input(
@@ -197,6 +203,11 @@ class Link(Stage):
         return ("nearest",)
 
 
+def search_scratch(sizes: Sizes) -> int:
+    """What a search of representatives takes besides: the products of a tile, of sparse rows those of one."""
+    return tile_bytes(sizes.n_right, sizes.n_features) if sizes.row_entries is None else 24 * sizes.n_right
+
+
 @dataclass(frozen=True)
 class RepresentativeIndex:
     """Representatives, prepared for the search.
@@ -205,8 +216,8 @@ class RepresentativeIndex:
     ----------
     form : RowForm
     points : (p, d) float64
-        Representatives in the form for computing.
-    every : ExactSearch, or None for an approximate search
+        Representatives in the form for computing: dense, or `SparseRows`.
+    every : ExactSearch, SparsePoints, or None for an approximate search
     centers : (z, d) float64, or None for an exact search
         Rep-cluster centres, eq. (4).
     sizes, members, starts_coordinates : arrays, or None for an exact search
@@ -217,7 +228,7 @@ class RepresentativeIndex:
 
     form: RowForm
     points: NDArray[np.float64]
-    every: ExactSearch | None
+    every: ExactSearch | SparsePoints | None
     centers: NDArray[np.float64] | None = None
     sizes: NDArray[np.intp] | None = None
     members: NDArray[np.int32] | None = None
@@ -238,6 +249,8 @@ class RepresentativeIndex:
 
     def search(self, rows: NDArray[np.floating], n_neighbors: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """K nearest representatives of prepared rows (n, d): indices (n, K) and Euclidean distances (n, K)."""
+        if isinstance(self.every, SparsePoints):
+            return self.every(rows if is_sparse(rows) else SparseRows.of(rows, np.float64), n_neighbors)  # type: ignore[arg-type]
         if self.every is not None:
             return self.every(rows, n_neighbors)
         there: Any = self  # the arrays of an approximate search are
@@ -284,6 +297,8 @@ def index_representatives(
     """
     computing = compute_dtype(dtype)
     points = form.prepare_points(representatives)
+    if is_sparse(points):
+        return RepresentativeIndex(form, points, SparsePoints(points))
     if neighborhood + 1 >= len(points):
         return RepresentativeIndex(form, points, exact_search(points, computing, n_neighbors))
     return _approximate_index(form, points, computing, max(neighborhood, n_neighbors), *_rep_clusters(points, seed))
@@ -323,14 +338,15 @@ def choose_neighborhood(
     Departure from uspec_usenc_2019: K' is doubled, twice at most, and then the search becomes exact, as long as it
     finds less than `LEAST_RECALL` of the true K nearest for `RECALL_ROWS` sampled rows. In few dimensions, and
     wherever the rows lie near a manifold, the paper's K' is kept; structureless data in many dimensions would lose a
-    third of its neighbours to it.
+    third of its neighbours to it. Sparse rows are compared with all representatives: their columns tell which share a
+    number with them, and those are few.
     """
     n_points = len(representatives)
     dtype = sample.dtype
     computing = compute_dtype(dtype)
     exact = index_representatives(representatives, form, dtype, n_neighbors, neighborhood=n_points - 1)
     size = neighbor_factor * n_neighbors
-    if neighbors == "exact" or size + 1 >= n_points:
+    if neighbors == "exact" or size + 1 >= n_points or is_sparse(exact.points):
         return exact, n_points - 1
     rows = form.prepare(sample[:: max(1, len(sample) // RECALL_ROWS)][:RECALL_ROWS])
     truth = exact.search(rows, n_neighbors)[0]
@@ -409,7 +425,7 @@ def nearest_block(block: NDArray[Any], index: RepresentativeIndex, n_neighbors: 
     with one_blas_thread():
         indices, distances = index.search(rows, n_neighbors)
     if index.form.unit_length:
-        distances = np.where(rows.any(axis=1, keepdims=True), np.float32(0.5) * distances * distances, np.float32(1))
+        distances = np.where(rows.any(axis=1)[:, None], np.float32(0.5) * distances * distances, np.float32(1))
     edges = pack_edges(indices, distances)
     if finite is None:
         return edges

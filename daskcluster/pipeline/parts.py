@@ -6,11 +6,16 @@ out, and of the other parts, those that are nearest to each other are joined.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
+
+from ..kernels.points import sqdist_to_all
+from ..kernels.sparse_rows import is_sparse
 
 __all__ = ["joining_edges", "parts_of", "without_specks"]
 
@@ -48,6 +53,10 @@ def without_specks(
     return ~np.isin(parts, specks)
 
 
+def _distances(points: Any) -> NDArray[np.float64]:
+    return np.sqrt(sqdist_to_all(points, points)) if is_sparse(points) else cdist(points, points)
+
+
 def joining_edges(
     parts: NDArray[np.int32], points: NDArray[np.float64], n_parts: int, apart: NDArray[np.bool_] | None = None
 ) -> list[tuple[int, int]]:
@@ -58,7 +67,7 @@ def joining_edges(
     parts : (p,) int
         Part of each vertex, from 0 without gaps.
     points : (p, d)
-        Places of the vertices.
+        Places of the vertices, dense or `SparseRows`.
     n_parts : int
         Parts wanted.
     apart : (P, P) bool, optional
@@ -73,7 +82,7 @@ def joining_edges(
         return []
     order = np.argsort(parts, kind="stable")
     starts = np.searchsorted(parts[order], np.arange(n_found))
-    distances = cdist(points[order], points[order])
+    distances = _distances(points[order])
     between = np.minimum.reduceat(np.minimum.reduceat(distances, starts, axis=0), starts, axis=1)  # (P, P)
     one, other = np.triu_indices(n_found, 1)
     apart = np.zeros((n_found, n_found), bool) if apart is None else apart.copy()

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io.inputs import Rows
-from ..kernels.lloyd import search_bytes
-from ..runtime.execution import FAN_IN
+from ..kernels.points import distinct_points, mean_variance, packed_points, unpacked_points
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_option
-from .farthest import distinct_rows
+from .kmeans import center_bytes, partial_bytes
 from .lloyd import lloyd_in_memory, lloyd_over_blocks
 from .rows import PreparedRows
 from .scan import RowScan
@@ -64,10 +63,9 @@ class Represent(Stage):
 
     def __call__(self, run: Run, found: RowScan) -> NDArray[np.float64]:
         """Choose representatives (p', d), p' <= p, in the units of the input."""
-        made = run.products.small(
-            "representatives", lambda: {"representatives": self.choose(run.rows, found, run.seed)}
-        )
-        return np.asarray(made["representatives"])
+        name = "representatives"
+        made = run.products.small(name, lambda: packed_points(name, self.choose(run.rows, found, run.seed)))
+        return unpacked_points(name, made)
 
     def choose(self, rows: Rows, found: RowScan, seed: int) -> Any:
         """`choose_representatives` with these parameters."""
@@ -81,15 +79,19 @@ class Represent(Stage):
             seed=seed,
         )
 
+    def rows_behind(self, n_samples: int) -> int:
+        """Rows that representatives are means of, at most."""
+        return n_samples if self.selection == "kmeans" else min(self.n_candidates, n_samples)
+
     def cost(self, sizes: Sizes) -> Cost:
         """k-means on the candidates, and for the selection by k-means passes over the input."""
-        d, p = sizes.n_features, min(self.n_representatives, sizes.n_samples)
-        candidates = min(self.n_candidates, sizes.n_samples)
-        search = search_bytes(p, d)
-        eager = candidates * (d * (sizes.raw_bytes + 4 * sizes.number_bytes) + 20) + 24 * p * d + search
+        p = min(self.n_representatives, sizes.n_samples)
+        candidates, means_of = min(self.n_candidates, sizes.n_samples), self.rows_behind(sizes.n_samples)
+        search, kept = center_bytes(sizes, p, means_of), sizes.point_bytes * sizes.point_numbers(p, means_of)
+        eager = candidates * (sizes.with_copies(4) + 20) + 3 * kept + search
         times = self.max_iter if self.selection == "kmeans" else 0
-        task = sizes.tile_rows * (sizes.prepared_bytes + 16) + 16 * p * (d + 3) * FAN_IN
-        passes = sizes.over_input(task + search, times=times, reduced=True, eager_bytes=eager, small_bytes=8 * p * d)
+        task = sizes.tile_rows * (sizes.prepared_bytes + 16) + partial_bytes(sizes, p)
+        passes = sizes.over_input(task + search, times=times, reduced=True, eager_bytes=eager, small_bytes=kept)
         return passes + Cost(task_bytes=search)
 
     @property
@@ -152,7 +154,7 @@ def choose_representatives(
     if scan.form.unit_length:
         directed = candidates[candidates.any(axis=1)]  # a row of zeros has no direction to represent
         candidates = directed if len(directed) else candidates[:1]
-    distinct = candidates[distinct_rows(candidates)]
+    distinct = candidates[distinct_points(candidates)]
     if len(distinct) <= n_representatives:
         chosen = distinct.astype(np.float64)
     else:
@@ -192,7 +194,7 @@ def _select_kmeans(
         PreparedRows(scan.form),
         starts,
         max_iter=max_iter,
-        limit=KMEANS_TOL * float(np.var(candidates.rows, axis=0, dtype=np.float64).mean()),
+        limit=KMEANS_TOL * mean_variance(candidates.rows),
         unit_length=scan.form.unit_length,
         refill=False,
         name="dc-select",

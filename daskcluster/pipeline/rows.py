@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.rows import finite_rows, prepare_rows
+from ..kernels.rows import finite_rows, prepare_rows, scan_sparse
+from ..kernels.sparse_rows import is_sparse
 
 __all__ = ["PreparedRows", "RowForm", "bad_value", "check_finite_block", "scatter_rows"]
 
@@ -22,23 +23,29 @@ class RowForm:
     shift : (d,) float64
     scale : float
     unit_length : bool
+    sparse : bool
+        Whether sparse rows stay sparse, as those of the fit were; without a shift then.
     """
 
     shift: NDArray[np.float64]
     scale: float
     unit_length: bool
+    sparse: bool = False
 
-    def prepare(self, block: NDArray[Any]) -> NDArray[np.floating]:
-        """Form of finite rows (n, d) for computing."""
-        return prepare_rows(block, self.shift, self.scale, self.unit_length)
+    def prepare(self, block: Any) -> Any:
+        """Form of finite rows (n, d) for computing: dense, or `SparseRows`."""
+        return prepare_rows(block, self.shift, self.scale, self.unit_length, self.sparse)
 
-    def prepare_points(self, points: NDArray[Any]) -> NDArray[np.float64]:
+    def prepare_points(self, points: Any) -> Any:
         """The same form of representatives or centres (p, d), in float64."""
-        prepared = prepare_rows(np.asarray(points, np.float64), self.shift, self.scale, self.unit_length)
+        points = points.astype(np.float64) if is_sparse(points) else np.asarray(points, np.float64)
+        prepared = prepare_rows(points, self.shift, self.scale, self.unit_length, self.sparse)
         return prepared.astype(np.float64, copy=False)
 
-    def restore(self, points: NDArray[np.floating]) -> NDArray[np.float64]:
+    def restore(self, points: Any) -> Any:
         """Points (p, d) in the units of the input."""
+        if is_sparse(points):
+            return points if self.unit_length else points.with_data(points.data / self.scale)
         restored: NDArray[np.float64] = points.astype(np.float64)
         return restored if self.unit_length else restored / self.scale + self.shift
 
@@ -80,10 +87,13 @@ def bad_value(value: float, row: int, column: int, absent: str) -> ValueError:
     )
 
 
-def check_finite_block(block: NDArray[Any], first_row: int, absent: str) -> None:
+def check_finite_block(block: Any, first_row: int, absent: str) -> None:
     """Raise the error that names the first value of a block that is NaN or infinite."""
     finite = finite_rows(block)
     if finite is not None:
+        if is_sparse(block):
+            _, row, column, _ = scan_sparse(block)
+            raise bad_value(float(block[row : row + 1].toarray()[0, column]), first_row + row, column, absent)
         row = int(np.argmin(finite))
         column = int(np.argmin(np.isfinite(block[row])))
         raise bad_value(float(block[row, column]), first_row + row, column, absent)

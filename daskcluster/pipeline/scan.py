@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from ..io.identity import identity_of
 from ..io.inputs import Rows
-from ..kernels.rows import compute_dtype, finite_rows, scan_rows
+from ..kernels.points import stacked
+from ..kernels.rows import compute_dtype, finite_rows, scan_rows, scan_sparse
+from ..kernels.sparse_rows import is_sparse
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.passes import mapped
 from ..runtime.seeding import draw_ranks, stream
@@ -79,8 +81,8 @@ class Scan(Stage):
         """Refuse an unknown metric."""
         check_option("metric", self.metric, METRICS)
 
-    def sample_rows(self, row_bytes: int) -> int:
-        """Rows to draw, each of so many bytes."""
+    def sample_rows(self, rows: Rows | Sizes) -> int:
+        """Rows to draw."""
         return self.n_sampled
 
     def __call__(self, run: Run, weights: da.Array | None = None, given: Any = None) -> RowScan:
@@ -93,7 +95,7 @@ class Scan(Stage):
     def _scan(self, run: Run, weights: da.Array | None = None) -> RowScan:
         found = scan(
             run.rows,
-            self.sample_rows(run.rows.n_features * run.rows.blocks.dtype.itemsize),
+            self.sample_rows(run.rows),
             stream(run.seed, "sample"),
             weights=weights,
             unit_length=self.metric == "cosine",
@@ -108,9 +110,10 @@ class Scan(Stage):
 
     def cost(self, sizes: Sizes) -> Cost:
         """One pass, and another one where rows are missing; the sample stays, once as drawn and once being joined."""
-        row_bytes = sizes.n_features * sizes.raw_bytes
-        drawn = min(self.sample_rows(row_bytes), sizes.n_samples) * row_bytes
-        task = sizes.block_rows * (sizes.n_features * sizes.number_bytes + 16)
+        drawn = min(self.sample_rows(sizes), sizes.n_samples) * sizes.row_bytes
+        # Of sparse rows the places of bad values are looked for, and the numbers as float64.
+        looked_at = sizes.n_features * sizes.number_bytes if sizes.row_entries is None else 24 * sizes.row_entries
+        task = sizes.block_rows * (looked_at + 16)
         return sizes.over_input(task, eager_bytes=drawn, small_bytes=drawn)
 
 
@@ -167,10 +170,10 @@ def scan(
         ranks = draw_ranks(rng, int(valid.sum()), sample_size)
         offsets = np.concatenate([[0], np.cumsum(valid)])
         pieces = mapped(_take_valid, rows.blocks, name="dc-sample", ranks=ranks, offsets=offsets)
-        sample = np.concatenate([part["sample"] for part in pieces])
+        sample = stacked([part["sample"] for part in pieces])
     else:
-        sample = np.concatenate([part["sample"] for part in found])
-    minimum = np.min([part["minimum"] for part in found], axis=0)
+        sample = stacked([part["sample"] for part in found])
+    minimum = np.min([part["minimum"] for part in found], axis=0)  # for sparse rows of all numbers
     maximum = np.max([part["maximum"] for part in found], axis=0)
     digest = hashlib.blake2b(digest_size=16)
     for part in found:
@@ -198,7 +201,7 @@ def _draw_weighted(
     parts = mapped(_draw_block, rows.blocks, name="dc-sample", weights=weights, size=size, seed=seed)
     keys = np.concatenate([part["keys"] for part in parts])
     chosen = np.sort(np.argsort(-keys, kind="stable")[:size])
-    sample = np.concatenate([part["rows"] for part in parts])[chosen]
+    sample = stacked([part["rows"] for part in parts])[chosen]
     if n_weighted > size:
         return sample, np.empty(0)
     return sample, np.concatenate([part["weights"] for part in parts])[chosen]
@@ -210,7 +213,7 @@ def _draw_block(block: NDArray[Any], number: int, weights: NDArray[np.float64], 
     able = np.flatnonzero(weights[:, 0] > 0 if finite is None else (weights[:, 0] > 0) & finite)
     keys = np.log1p(-uniforms[able]) / weights[able, 0]
     best = np.sort(np.argsort(-keys, kind="stable")[:size])
-    return {"keys": keys[best], "rows": np.asarray(block)[able[best]], "weights": weights[able[best], 0]}
+    return {"keys": keys[best], "rows": block[able[best]], "weights": weights[able[best], 0]}
 
 
 def _scan_blocks(
@@ -228,23 +231,31 @@ def _scan_blocks(
 
 
 def _scan_block(
-    block: NDArray[Any],
+    block: Any,
     number: int,
     ranks: NDArray[np.int64],
     size: int,
     fingerprint: bool,
     weights: NDArray[np.float64] | None = None,
 ) -> dict[str, Any]:
-    block = np.asarray(block)
-    minimum = np.full(block.shape[1], np.inf)
-    maximum = np.full(block.shape[1], -np.inf)
-    n_finite, row, column = scan_rows(np.ascontiguousarray(block, dtype=compute_dtype(block.dtype)), minimum, maximum)
+    minimum: Any
+    maximum: Any
+    if is_sparse(block):
+        n_finite, row, column, maximum = scan_sparse(block)
+        minimum = -maximum
+    else:
+        block = np.asarray(block)
+        minimum, maximum = np.full(block.shape[1], np.inf), np.full(block.shape[1], -np.inf)
+        computed = np.ascontiguousarray(block, dtype=compute_dtype(block.dtype))
+        n_finite, row, column = scan_rows(computed, minimum, maximum)
     low, high = np.searchsorted(ranks, [number * size, number * size + len(block)])
     digest = hashlib.blake2b(digest_size=16)
     if fingerprint:
         # Native byte order; a long double has bytes without meaning.
         dtype = block.dtype.newbyteorder("=") if block.dtype.itemsize <= 8 else np.dtype(np.float64)
-        digest.update(np.ascontiguousarray(block, dtype=dtype).data)
+        for content in (block.indptr, block.indices) if is_sparse(block) else ():
+            digest.update(np.ascontiguousarray(content).data)
+        digest.update(np.ascontiguousarray(block.data if is_sparse(block) else block, dtype=dtype).data)
         if weights is not None:
             digest.update(np.ascontiguousarray(weights).data)
     finite = None if weights is None else finite_rows(block)
@@ -252,7 +263,7 @@ def _scan_block(
         "finite": n_finite,
         "row": row,
         "column": column,
-        "value": float(block[row, column]) if row >= 0 else 0.0,
+        "value": _value(block, row, column) if row >= 0 else 0.0,
         "minimum": minimum,
         "maximum": maximum,
         "sample": block[ranks[low:high] - number * size],
@@ -262,13 +273,17 @@ def _scan_block(
     }
 
 
+def _value(block: Any, row: int, column: int) -> float:
+    return float((block[row : row + 1].toarray() if is_sparse(block) else block[row : row + 1])[0, column])
+
+
 def _take_valid(
     block: NDArray[Any], number: int, ranks: NDArray[np.int64], offsets: NDArray[np.int64]
 ) -> dict[str, Any]:
     low, high = np.searchsorted(ranks, offsets[number : number + 2])
     mask = finite_rows(block)
     valid = np.arange(len(block)) if mask is None else np.flatnonzero(mask)
-    return {"sample": np.asarray(block)[valid[ranks[low:high] - offsets[number]]]}
+    return {"sample": block[valid[ranks[low:high] - offsets[number]]]}
 
 
 def _raise_first_bad(rows: Rows, found: list[dict[str, Any]]) -> None:
@@ -282,15 +297,19 @@ def _choose_form(
 ) -> RowForm:
     dtype = compute_dtype(sample.dtype)
     n_features = sample.shape[1]
+    sparse = is_sparse(sample)
     if unit_length:
-        return RowForm(np.zeros(n_features), 1.0, True)
-    few = sample[:: max(1, len(sample) // SHIFT_ROWS)].astype(dtype)
-    middle = (len(few) - 1) // 2  # the lower median, which is a value of the data: a mean of two can overflow
-    shift = np.partition(few, middle, axis=0)[middle].astype(np.float64)
+        return RowForm(np.zeros(n_features), 1.0, True, sparse)
+    if sparse:
+        shift = np.zeros(n_features)  # any other would fill the rows
+    else:
+        few = sample[:: max(1, len(sample) // SHIFT_ROWS)].astype(dtype)
+        middle = (len(few) - 1) // 2  # the lower median, which is a value of the data: a mean of two can overflow
+        shift = np.partition(few, middle, axis=0)[middle].astype(np.float64)
     with np.errstate(over="ignore"):
         largest = np.maximum(maximum - shift, shift - minimum).max()
     if not np.isfinite(largest):
         raise ValueError("X spans more than the range of float64; scale it first")
     most = 120 if dtype == np.float32 else 1000
     scale = 1.0 if largest == 0 else float(2.0 ** -int(np.clip(np.frexp(largest)[1], -most, most)))
-    return RowForm(shift, scale, False)
+    return RowForm(shift, scale, False, sparse)

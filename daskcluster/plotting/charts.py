@@ -580,7 +580,7 @@ def _spectrum_of(given: Any, k_max: int) -> Any:
         return given
     if not hasattr(given, "spectrum") or len(getattr(given, "_places", ())) == 0:
         return None
-    most = len(given.representatives_) - 1
+    most = given.representatives_.shape[0] - 1
     return given.spectrum(min(k_max, most)) if most > 1 else None
 
 

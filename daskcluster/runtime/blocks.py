@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import dask.array as da
@@ -52,7 +53,15 @@ def as_declared(what: str, block: Any, shape: tuple[int, ...], dtype: np.dtype[A
     return block.astype(dtype)
 
 
-def check_blocks(name: str, array: da.Array, chunks: Any = None, seen: tuple[Seen, ...] = ()) -> da.Array:
+def check_blocks(
+    name: str,
+    array: da.Array,
+    chunks: Any = None,
+    seen: tuple[Seen, ...] = (),
+    *,
+    convert: Callable[..., Any] = as_declared,
+    meta: Any = None,
+) -> da.Array:
     """The same lazy array, whose tasks refuse a block that is not as it was declared.
 
     Parameters
@@ -64,6 +73,8 @@ def check_blocks(name: str, array: da.Array, chunks: Any = None, seen: tuple[See
         The lengths to hold it to, when its own are unknown.
     seen : tuple of Seen
         Stores that a process which has a block of it must see.
+    convert : callable
+        `as_declared`, or what stands for it where blocks are no NumPy arrays; `meta` is such a block then.
     """
     lengths = array.chunks if chunks is None else chunks
     runs: Any = tuple(_runs(axis) for axis in lengths)
@@ -75,9 +86,10 @@ def check_blocks(name: str, array: da.Array, chunks: Any = None, seen: tuple[See
         runs=runs,
         declared=array.dtype,
         seen=seen,
+        convert=convert,
         token="dc-blocks",
         dtype=array.dtype,
-        meta=np.empty((0,) * array.ndim, array.dtype),
+        meta=np.empty((0,) * array.ndim, array.dtype) if meta is None else meta,
         chunks=lengths,
     )
 
@@ -88,12 +100,13 @@ def _checked_block(
     runs: Any,
     declared: np.dtype[Any],
     seen: tuple[Seen, ...],
+    convert: Callable[..., Any],
     block_id: tuple[int, ...],
-) -> NDArray[Any]:
+) -> Any:
     for store in seen:
         store.prove()
     shape = tuple(_length(axis, number) for axis, number in zip(runs, block_id, strict=True))
-    return as_declared(f"chunk {block_id} of {argument}", block, shape, declared)
+    return convert(f"chunk {block_id} of {argument}", block, shape, declared)
 
 
 def _runs(lengths: tuple[int, ...]) -> tuple[tuple[int, int], ...]:

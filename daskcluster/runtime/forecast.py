@@ -25,6 +25,8 @@ __all__ = [
     "tree_tasks",
 ]
 
+#: Bytes of a number of a sparse row, with its column.
+ENTRY_BYTES = 12
 #: Interpreter, libraries and compiled kernels.
 BASE_BYTES = 450 * 2**20
 
@@ -110,6 +112,10 @@ class Sizes:
         Bytes a row of what later passes go over: the graph's edges, or an embedding.
     in_memory : bool
         Whether the caller's rows are in memory, so that outputs are handed out there too.
+    row_entries : int, optional
+        Numbers that a sparse row stores, in the mean of the densest block; None for dense rows.
+    right_rows : int, optional
+        Rows that representatives are means of; None for all.
     """
 
     n_samples: int
@@ -123,6 +129,15 @@ class Sizes:
     n_edges: int = 0
     held_bytes: int = 0
     in_memory: bool = False
+    row_entries: int | None = None
+    right_rows: int | None = None
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a raw row."""
+        if self.row_entries is None:
+            return self.n_features * self.raw_bytes
+        return self.row_entries * (self.raw_bytes + 4) + 8
 
     @property
     def tile_rows(self) -> int:
@@ -132,21 +147,44 @@ class Sizes:
     @property
     def input_bytes(self) -> int:
         """Bytes of all rows."""
-        return self.n_samples * self.n_features * self.raw_bytes
+        return self.n_samples * self.row_bytes
 
     @property
     def block_bytes(self) -> int:
         """Bytes of a raw block."""
-        return self.block_rows * self.n_features * self.raw_bytes
+        return self.block_rows * self.row_bytes
 
     @property
     def prepared_bytes(self) -> int:
         """Bytes of a raw row and of its form for computing, with a copy on the way."""
-        return self.n_features * (self.raw_bytes + 2 * self.number_bytes)
+        return self.with_copies(2)
 
-    def with_graph(self, n_right: int, n_edges: int, held_bytes: int) -> Self:
+    def with_copies(self, n_copies: int) -> int:
+        """Bytes of a raw row and of so many copies of it in its form for computing."""
+        if self.row_entries is None:
+            return self.n_features * (self.raw_bytes + n_copies * self.number_bytes)
+        return self.row_bytes + n_copies * (self.row_entries * ENTRY_BYTES + 8)
+
+    @property
+    def point_bytes(self) -> int:
+        """Bytes of a number of representatives and centres."""
+        return 8 if self.row_entries is None else ENTRY_BYTES
+
+    def point_numbers(self, n_points: int, of_rows: int | None = None) -> int:
+        """Numbers of some points: all (p, d), or of sparse rows at most those of the rows that they are means of."""
+        most = n_points * self.n_features
+        if self.row_entries is None:
+            return most
+        return min(most, (self.n_samples if of_rows is None else min(of_rows, self.n_samples)) * self.row_entries)
+
+    @property
+    def right_numbers(self) -> int:
+        """Numbers of the representatives."""
+        return self.point_numbers(self.n_right, self.right_rows)
+
+    def with_graph(self, n_right: int, n_edges: int, held_bytes: int, right_rows: int | None = None) -> Self:
         """The same rows with a bipartite graph over them."""
-        return replace(self, n_right=n_right, n_edges=n_edges, held_bytes=held_bytes)
+        return replace(self, n_right=n_right, n_edges=n_edges, held_bytes=held_bytes, right_rows=right_rows)
 
     def over_input(self, task_bytes: int, *, times: int = 1, reduced: bool = False, **more: Any) -> Cost:
         """Cost of passes over the input; a task holds its raw block, which may have been put together, besides.
@@ -380,5 +418,5 @@ def _demand(rows: Any, titled: list[tuple[str, Cost]], held_bytes: int, kept_byt
             for title, cost in titled
         ),
         reading=rows.reading.known(),
-        row_bytes=rows.n_features * rows.blocks.dtype.itemsize,
+        row_bytes=rows.row_bytes,
     )

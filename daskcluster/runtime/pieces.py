@@ -40,9 +40,11 @@ def array_pieces(array: NDArray[Any], chunks: Any, name: str) -> da.Array:
 
 
 def read_pieces(
-    read: Callable[..., NDArray[Any]], source: Any, chunks: Any, dtype: Any, *, name: str, **kwargs: Any
+    read: Callable[..., Any], source: Any, chunks: Any, dtype: Any, *, name: str, meta: Any = None, **kwargs: Any
 ) -> da.Array:
     """A lazy array whose blocks are ``read(source=source, block_id=..., **kwargs)``; the source travels once.
+
+    `meta` is a block without rows, where they are no NumPy arrays.
 
     The content may change under the same source, so no name outlives this call.
     """
@@ -52,7 +54,7 @@ def read_pieces(
         name=f"{task_name(name)}-{uuid.uuid4().hex}",
         chunks=chunks,
         dtype=dtype,
-        meta=np.empty((0,) * len(chunks), dtype),
+        meta=np.empty((0,) * len(chunks), dtype) if meta is None else meta,
         **kwargs,
     )
 
@@ -190,6 +192,9 @@ def _part_of(block: NDArray[Any], inside: tuple[slice, ...]) -> NDArray[Any]:
 
 
 def _join(shape: tuple[int, ...], targets: list[tuple[slice, ...]], *pieces: NDArray[Any]) -> NDArray[Any]:
+    stack = getattr(pieces[0], "stack", None)
+    if stack is not None:  # sparse rows, whose pieces stand one below the other
+        return stack(pieces)
     joined = np.empty(shape, np.result_type(*pieces))
     for target, piece in zip(targets, pieces, strict=True):
         joined[target] = piece

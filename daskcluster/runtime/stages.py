@@ -156,7 +156,9 @@ class Run:
         products.stages = [{"title": stage.title, "products": list(stage.kept)} for stage in stages]
         self._status = StatusWriter(lambda: products.held_folder, len(products.stages)) if products.named else None
         n_blocks = rows.blocks.numblocks[0]
-        self._progress = Progress(verbose, self._status, (n_blocks, rows.blocks.nbytes // n_blocks))
+        self._progress = Progress(
+            verbose, self._status, (n_blocks, 0 if rows.sparse else rows.blocks.nbytes // n_blocks)
+        )
         self._open = ExitStack()
 
     def __enter__(self) -> Run:

@@ -15,7 +15,6 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 import zarr
 from sklearn.exceptions import NotFittedError
 
@@ -767,18 +766,6 @@ def test_no_table_is_refused_before_a_row_is_read(make):
     lengths_unknown._chunks = ((np.nan, np.nan), (2,))
     with pytest.raises(ValueError, match="Complex data not supported"):
         make().fit(lengths_unknown)
-
-
-@pytest.mark.parametrize("action", ["fit", "predict", "plan"])
-def test_sparse_matrices(make, action):
-    import sparse
-
-    model = make().fit(BLOBS)
-    for X in (scipy.sparse.csr_array(BLOBS), scipy.sparse.coo_matrix(BLOBS), sparse.COO(BLOBS)):
-        with pytest.raises(TypeError, match="X must be dense, got sparse data"):
-            getattr(model, action)(X)
-    with pytest.raises(TypeError, match="X must be dense, got sparse data"):
-        getattr(model, action)(as_dask(BLOBS).map_blocks(sparse.COO))
 
 
 @pytest.mark.parametrize("nothing", [None, 3, 2.5, {"a": 1}, object()], ids=["None", "int", "float", "dict", "object"])

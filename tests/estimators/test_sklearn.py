@@ -30,10 +30,11 @@ ROWS = [case for case in CLASSES if case.predicts and not case.consensus]
 
 def expected_failures(estimator: Any) -> dict[str, str]:
     if isinstance(estimator, dc.KMeans):
-        return {
-            "check_sample_weight_equivalence_on_dense_data": "shuffles the weighted rows; clusters are numbered by "
-            "their first row and starts are drawn by row number, so the order of the rows shows in the labels"
-        }
+        reason = (
+            "shuffles the weighted rows; clusters are numbered by their first row and starts are drawn by row number, "
+            "so the order of the rows shows in the labels"
+        )
+        return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
     return {}
 
 
@@ -131,7 +132,7 @@ def test_representations(case):
 def test_tags(case):
     tags = get_tags(case.make())
     assert tags.estimator_type == "clusterer"
-    assert not tags.input_tags.sparse
+    assert tags.input_tags.sparse == (case.predicts and not case.consensus)
     assert not tags.input_tags.allow_nan
     if not case.consensus:
         assert get_tags(case.make(missing="label")).input_tags.allow_nan

@@ -48,7 +48,7 @@ CASES: list[Case] = [
     command(f"fit nothing.zarr {KMEANS}", "^Error: no Zarr array at 'nothing.zarr': nothing exists there$"),
     command(f"fit '' {KMEANS}", "^Error: expected a path, got ''$"),
     command(f"fit group.zarr {KMEANS}", "Name one of them, such as 'group.zarr/X'$"),
-    command(f"fit csr.zarr {KMEANS}", "is a sparse matrix of AnnData"),
+    command(f"fit csr.zarr {KMEANS}", "is a damaged matrix: shape"),
     command(f"fit model.zarr {KMEANS}", "is a saved model .*; give it to `predict` with --model$"),
     command(f"fit text.txt {KMEANS}", "is a file, not a Zarr array; every pass would parse its text again: store"),
     command(f"fit data.h5 {KMEANS}", "data.h5' is not an HDF5 file that can be read"),

@@ -69,6 +69,15 @@ class EnsembleBase(RowClusterer):
         """Graphs that spectral base clusterings share: each has its own."""
         return self.n_base_clusterings
 
+    @property
+    def _takes_sparse(self) -> bool:  # type: ignore[override]
+        base = self._parts()[0]
+        return not isinstance(base, Clusterer) or base._takes_sparse
+
+    @property
+    def _whose_rows(self) -> str:
+        return f"an {type(self).__name__} of {type(self._parts()[0]).__name__}"
+
     # -- fit and plan --------------------------------------------------------------------------------------------------
 
     def _stages(self) -> EnsembleStages:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
+from ...files.nodes import CSR
 from ...registry import find_class
 from .classes import FOREIGN
 from .encoding import Node
@@ -52,6 +54,15 @@ class Decoder:
             raise UnknownClass(f"{self.path!r} holds a {name!r}, which this version of daskcluster does not know")
         return cls
 
+    def _matrix(self, node: Mapping[str, Any]) -> Any:
+        parts = tuple(self.value(node[part]) for part in CSR)
+        try:
+            matrix = csr_array(parts, shape=tuple(node["shape"]), copy=False)
+            matrix.check_format(full_check=True)  # kernels go where the numbers point
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{self.path!r} holds a damaged sparse matrix: {error}") from error
+        return matrix
+
     def value(self, node: Node) -> Any:
         """Decode one JSON value."""
         if isinstance(node, list):
@@ -62,6 +73,8 @@ class Decoder:
             if node["$array"] not in self.arrays:
                 raise ValueError(f"{self.path!r} has no array {node['$array']!r}, which its description names")
             return np.asarray(self.arrays[node["$array"]], order=node.get("order", "C"))
+        if "$csr" in node:
+            return self._matrix(node["$csr"])
         if "$scalar" in node:
             return np.dtype(node["$scalar"]["dtype"]).type(self.value(node["$scalar"]["value"]))
         if "$float" in node:

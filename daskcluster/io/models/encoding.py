@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
+from ...files.nodes import CSR
 from .classes import COMMON_NAMES, PIPELINE, class_of
 
 __all__ = ["Encoder", "Node", "can_be_saved"]
@@ -69,6 +71,9 @@ class Encoder:
             return os.fspath(value)
         if isinstance(value, np.ndarray):
             return self._array(value, where)
+        if issparse(value) and value.format == "csr":
+            parts = {part: self._array(getattr(value, part), f"{where}.{part}") for part in CSR}
+            return {"$csr": {"shape": [int(length) for length in value.shape], **parts}}
         if isinstance(value, np.random.RandomState | np.random.Generator | np.random.SeedSequence):
             self.notes.append(f"{where} was a {type(value).__name__}, which is not stored")
             return None
