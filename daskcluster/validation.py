@@ -203,7 +203,8 @@ def check_columns(frame: Any) -> None:
         text = str(kind).lower()
         if text.startswith("sparse"):
             raise TypeError(
-                f"X must be dense, got sparse data (column {name!r}); convert it, as with X.sparse.to_dense()"
+                f"X must not be a frame of sparse columns, got column {name!r}; give X.sparse.to_coo() to an estimator "
+                "that takes sparse rows, or X.sparse.to_dense()"
             )
         if not text.startswith(_NUMERIC):
             raise ValueError(

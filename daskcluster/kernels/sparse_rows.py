@@ -250,7 +250,8 @@ class SparsePoints:
         indices = self.nearest(rows, n_neighbors)
         sqdist = sparse_sqdist(rows, self.points, indices)
         order = np.argsort(sqdist, axis=1, kind="stable")  # equal scores may have distances apart by rounding
-        distances = np.sqrt(np.take_along_axis(sqdist, order, axis=1)).astype(np.float32)
+        with np.errstate(over="ignore"):  # farther than float32 reaches is infinitely far
+            distances = np.sqrt(np.take_along_axis(sqdist, order, axis=1)).astype(np.float32)
         return np.take_along_axis(indices, order, axis=1), distances
 
     def nearest(self, rows: SparseRows, n_neighbors: int) -> NDArray[np.int32]:
@@ -274,6 +275,8 @@ def _nearest_by_columns(indptr, indices, data, starts, places, values, half, out
             for t in range(starts[f], starts[f + 1]):
                 products[places[t]] += x * values[t]
         best[:] = np.inf
+        for q in range(n_neighbors):
+            out[i, q] = q  # of numbers so large that no score is finite
         for j in range(n_points):
             score = half[j] - products[j]
             if score < best[n_neighbors - 1]:

@@ -126,7 +126,7 @@ WRONG: dict[str, tuple[Callable[[], Any], Any, str]] = {
         V,
         NUMBERS + "column 'b' of dtype",
     ),
-    "sparse columns": (lambda: pd.DataFrame(B).astype(pd.SparseDtype(float)), T, r"got sparse data \(column 0\); conv"),
+    "sparse columns": (lambda: pd.DataFrame(B).astype(pd.SparseDtype(float)), T, r"got column 0; give X.sparse.to_coo"),
     "a column twice": (lambda: pd.DataFrame(B, columns=["a", "a"]), V, "columns of different names, got 'a' twice$"),
     "nothing there": (lambda: "nothing.zarr", FileNotFoundError, "^no Zarr array at 'nothing.zarr': nothing exists"),
     "an empty path": (lambda: "", V, "^expected a path, got ''$"),

@@ -124,3 +124,11 @@ def test_values_that_are_not_finite():
     assert finite_rows(S) is None
     assert scan_sparse(rows) == (38, 4, 3, np.abs(X[np.isfinite(bad).all(axis=1)]).max())
     assert scan_sparse(S) == (40, -1, -1, np.abs(X).max())
+
+
+def test_rows_too_far_for_any_number_have_neighbors_all_the_same():
+    """Every score overflows: the neighbours are some of the points, infinitely far."""
+    points = SparsePoints(SparseRows.of(np.full((3, 2), -1e200)))
+    indices, distances = points(SparseRows.of(np.full((1, 2), 1e200)), 2)
+    assert_array_equal(indices, [[0, 1]])
+    assert_array_equal(distances, np.inf)
