@@ -179,7 +179,7 @@ class KMeans(RowClusterer):
         if not isinstance(self.n_init, str):
             return self.n_init
         if self.n_init != "auto":
-            raise ValueError(f"n_init must be an integer >= 1 or 'auto', got {self.n_init!r}")
+            raise TypeError(f"n_init must be an integer >= 1, got {self.n_init!r}; 'auto' is the only word")
         return 10 if isinstance(self.init, str) and self.init == "random" else 1
 
     def _check_parameters(self) -> None:

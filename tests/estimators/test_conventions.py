@@ -177,7 +177,7 @@ def test_starts_by_number_or_automatic():
         automatic = dc.KMeans(3, init=init, n_init="auto", random_state=0).fit(BLOBS)
         counted = dc.KMeans(3, init=init, n_init=n_init, random_state=0).fit(BLOBS)
         np.testing.assert_array_equal(automatic.cluster_centers_, counted.cluster_centers_)
-    with pytest.raises(ValueError, match="n_init must be an integer >= 1 or 'auto', got 'many'"):
+    with pytest.raises(TypeError, match="n_init must be an integer >= 1, got 'many'; 'auto' is"):
         dc.KMeans(3, n_init="many").fit(BLOBS)
 
 

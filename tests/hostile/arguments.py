@@ -71,9 +71,7 @@ LAZY = da.from_array(B, chunks=20)
 
 CASES: list[Case] = [
     # -- parameters
-    *counts("KMeans", "n_clusters", "max_iter"),
-    *(case for case in counts("KMeans", "n_init") if "'3'" not in case.id),
-    parameter("KMeans", "n_init", "3", V, "^n_init must be an integer >= 1 or 'auto', got '3'"),
+    *counts("KMeans", "n_clusters", "n_init", "max_iter"),
     *counts("USPEC", "n_representatives", "n_neighbors", "candidate_factor", "neighbor_factor"),
     *counts("Ensemble", "n_base_clusterings"),
     parameter("KMeans", "n_clusters", True, T, "got True$"),
