@@ -79,6 +79,7 @@ def test_tasks_that_run_on_write_nowhere(scratch, place):
     In a named store its block may come where the product grows, of which it has no record.
     """
     go_on, reads = threading.Event(), [0]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background begins without it
 
     def read(block_id):
         reads[0] += block_id[0] == 1
