@@ -19,7 +19,7 @@ removal.py   folders are removed although tasks are writing into them
 from __future__ import annotations
 
 from .arrays import choose_chunk_rows, create_array, create_group, open_rows, zarr_place
-from .atomic import atomic_path, check_output, growing_path, local_path
+from .atomic import atomic_path, check_output, growing_path
 from .objects import ObjectPath, Place
 from .places import check_apart, check_outside, is_complete, kind_of, place_at, place_of
 from .removal import remove, remove_at_exit
@@ -37,7 +37,6 @@ __all__ = [
     "growing_path",
     "is_complete",
     "kind_of",
-    "local_path",
     "open_rows",
     "place_at",
     "place_of",

@@ -24,11 +24,11 @@ from ..typing import PathInput
 from .disk import disk_full, size_of
 from .groups import list_in_groups, name_axes
 from .objects import ObjectPath, Place
-from .places import NAMES, expand, kind_of, place_at
+from .places import NAMES, kind_of, place_at
 from .record_last import record_last
 from .removal import remove
 
-__all__ = ["OutputKind", "atomic_path", "check_output", "growing_path", "local_path", "remove"]
+__all__ = ["OutputKind", "atomic_path", "check_output", "growing_path", "remove"]
 
 #: What an output is going to be.
 OutputKind = Literal["array", "group", "model", "file"]
@@ -39,20 +39,6 @@ ABANDONED_SECONDS = 3600.0
 
 # Partial outputs that this process is writing now.
 _active: set[Path] = set()
-
-
-def local_path(path: PathInput) -> Path:
-    """Return an output's absolute path on this file system; ``~`` is the home folder.
-
-    Raises
-    ------
-    ValueError
-        If `path` is a URL other than ``file://``.
-    """
-    name = expand(path)
-    if "://" in name:
-        raise ValueError(f"expected a path on a file system (it may be a shared one), got {name!r}")
-    return Path(os.path.abspath(name))
 
 
 def check_output(path: PathInput, *, overwrite: bool = False, kind: OutputKind | None = None) -> Place:

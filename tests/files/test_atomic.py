@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from daskcluster.files import atomic, atomic_path, check_output, create_array, local_path, open_rows
+from daskcluster.files import atomic, atomic_path, check_output, create_array, open_rows, place_at
 
 
 def hidden(folder: Path) -> list[str]:
@@ -22,10 +22,10 @@ def store(path: Path, length: int, *, overwrite: bool = False) -> None:
         create_array(temporary, (length,), "f8")
 
 
-def test_local_path(tmp_path, monkeypatch):
+def test_places_of_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert local_path("a/../x.zarr") == Path.cwd() / "x.zarr"
-    assert local_path("file:///data/a%20b.zarr") == Path("/data/a b.zarr")
+    assert place_at("a/../x.zarr") == Path.cwd() / "x.zarr"
+    assert place_at("file:///data/a%20b.zarr") == Path("/data/a b.zarr")
 
 
 def test_atomic_path_makes_folders_and_files(tmp_path):

@@ -220,6 +220,33 @@ def test_one_process_at_a_time(s3, monkeypatch):
     assert place.names_inside() == []
 
 
+def test_a_lock_that_is_released_while_its_holder_writes_does_not_come_back(s3, monkeypatch):
+    """Nor does the end of that writing remove the lock of the next holder."""
+    monkeypatch.setattr(object_locks, "HEARTBEAT_SECONDS", 0.01)
+    writes, go_on, write = threading.Event(), threading.Event(), ObjectPath.write_bytes
+
+    def slow(path: ObjectPath, content: bytes) -> None:
+        writes.set()
+        go_on.wait(60)
+        write(path, content)
+
+    monkeypatch.setattr(ObjectPath, "write_bytes", slow)
+    place = ObjectPath("s3://bucket/run")
+    lock = ObjectLock(place, "storage")
+    assert writes.wait(60)
+    releasing = threading.Thread(target=lock.release)
+    releasing.start()
+    releasing.join(0.2)  # long enough for one that does not wait for the writing
+    go_on.set()
+    releasing.join()
+    monkeypatch.setattr(object_locks, "HEARTBEAT_SECONDS", 60)
+    taken = ObjectLock(place, "storage")
+    lock._heart.join()
+    assert (place / locks.LOCK_FILE).is_file()
+    taken.release()
+    assert place.names_inside() == []
+
+
 def test_a_holder_shows_that_it_lives_until_somebody_took_its_place(s3, monkeypatch):
     monkeypatch.setattr(object_locks, "HEARTBEAT_SECONDS", 0.01)
     file = ObjectPath("s3://bucket/run") / locks.LOCK_FILE
