@@ -234,16 +234,21 @@ def test_a_lock_that_is_released_while_its_holder_writes_does_not_come_back(s3, 
     place = ObjectPath("s3://bucket/run")
     lock = ObjectLock(place, "storage")
     assert writes.wait(60)
-    releasing = threading.Thread(target=lock.release)
-    releasing.start()
-    releasing.join(0.2)  # long enough for one that does not wait for the writing
+    taken: list[ObjectLock] = []
+
+    def hand_over() -> None:
+        lock.release()
+        taken.append(ObjectLock(place, "storage"))
+
+    handing = threading.Thread(target=hand_over)
+    handing.start()
+    handing.join(0.5)  # long enough for a release that does not wait for the writing
     go_on.set()
-    releasing.join()
-    monkeypatch.setattr(object_locks, "HEARTBEAT_SECONDS", 60)
-    taken = ObjectLock(place, "storage")
+    handing.join()
     lock._heart.join()
-    assert (place / locks.LOCK_FILE).is_file()
-    taken.release()
+    content = json.loads((place / locks.LOCK_FILE).read_bytes())
+    assert content["token"] == taken[0]._token
+    taken[0].release()
     assert place.names_inside() == []
 
 
