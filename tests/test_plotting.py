@@ -13,7 +13,7 @@ import zarr
 
 from daskcluster import plotting
 from daskcluster.plotting import (
-    charts,
+    drawing,
     maps,
     plot_agreement_map,
     plot_cluster_sizes,
@@ -197,20 +197,20 @@ def test_rejects_rows_that_are_all_missing():
 
 
 def test_a_label_keeps_its_colour_when_others_are_absent():
-    every = charts._colors(np.arange(24))
-    np.testing.assert_array_equal(charts._colors(np.array([3, 20])), every[[3, 20]])
+    every = drawing.colors_of(np.arange(24))
+    np.testing.assert_array_equal(drawing.colors_of(np.array([3, 20])), every[[3, 20]])
     assert len(np.unique(every, axis=0)) == 24
 
 
 def test_colours_beyond_the_palette_are_new():
-    colors = charts._colors(np.arange(72))
+    colors = drawing.colors_of(np.arange(72))
     assert len(np.unique(colors, axis=0)) == 72
     assert ((colors >= 0) & (colors <= 1)).all()
 
 
 @pytest.mark.parametrize("names", [np.array([-5, 2**62]), np.array(["a", "b"]), np.array([2**64 - 1, 4], np.uint64)])
 def test_other_labels_are_coloured_by_rank(names):
-    np.testing.assert_array_equal(charts._colors(names), charts._colors(np.arange(2)))
+    np.testing.assert_array_equal(drawing.colors_of(names), drawing.colors_of(np.arange(2)))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_other_labels_are_coloured_by_rank(names):
     [(0, "0"), (999, "999"), (1000, "1k"), (1234, "1.23k"), (999_600, "1M"), (45_678_901, "45.7M"), (10**10, "10G")],
 )
 def test_short_counts(count, text):
-    assert charts._short(count) == text
+    assert drawing.short_count(count) == text
 
 
 # -- eigenvalues ------------------------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def test_a_cell_has_its_most_frequent_label(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(maps, "BLOCK_ROWS", 500)  # strips that end inside a cell
     axes = plot_label_map(as_kind(RASTER, kind, tmp_path))
     winners = [[np.bincount(cell + 1).argmax() - 1 for cell in row] for row in cells_of(RASTER, 3)]
-    colors = charts._colors(np.arange(-1, 3))
+    colors = drawing.colors_of(np.arange(-1, 3))
     np.testing.assert_allclose(axes.images[0].get_array(), colors[np.array(winners) + 1])
     assert axes.get_title() == "37 x 53 pixels in 3 clusters and -1\nthe most frequent label of 3 x 3"
     assert (axes.get_xlim(), axes.get_ylim()) == ((-0.5, 52.5), (36.5, -0.5))
@@ -447,7 +447,7 @@ def test_maps_and_profiles_reject():
 def test_the_first_colours_differ_in_deuteranopia_and_protanopia():
     deutan = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]
     protan = [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
-    linear = charts._colors(np.arange(8)) ** 2.2
+    linear = drawing.colors_of(np.arange(8)) ** 2.2
     for seen in (deutan, protan):
         colors = np.clip(linear @ np.transpose(seen), 0, 1) ** (1 / 2.2)
         apart = np.linalg.norm(colors[:, None] - colors, axis=2)[np.triu_indices(8, 1)]

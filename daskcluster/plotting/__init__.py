@@ -1,14 +1,13 @@
 """Pictures of labels, eigenvalues and tables; matplotlib is imported when one is drawn."""
 
 from .charts import (
-    PALETTE,
-    UNLABELED,
     plot_cluster_sizes,
     plot_contingency,
     plot_eigenvalues,
     plot_labels,
     plot_n_clusters,
 )
+from .drawing import PALETTE, UNLABELED
 from .maps import plot_agreement_map, plot_label_map
 from .profiles import plot_profiles
 

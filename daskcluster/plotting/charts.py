@@ -28,50 +28,30 @@ from ..metrics.contingency import (
 from ..runtime.execution import compute
 from ..typing import Array, ArrayInput
 from ..validation import check_integer
+from .drawing import (
+    BLOCK_ROWS,
+    MOST_NAMED,
+    PALETTE,
+    add_legend,
+    check_labels_given,
+    colors_of,
+    have_long_names,
+    how_many,
+    is_spectral,
+    new_axes,
+    short_count,
+    stacked_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_cluster_sizes", "plot_contingency", "plot_eigenvalues", "plot_labels", "plot_n_clusters"]
 
-#: Colours that are told apart on white, by the colour-blind too: Okabe and Ito's eight (2008), then the farthest from
-#: all before in OKLab, as seen by all and with deuteranopia and protanopia (Machado et al., 2009), at their nearest.
-PALETTE = [
-    "#0072b2",
-    "#e69f00",
-    "#009e73",
-    "#d55e00",
-    "#cc79a7",
-    "#56b4e9",
-    "#1a1a1a",
-    "#f0e442",
-    "#3d2400",
-    "#000086",
-    "#6d4949",
-    "#0000ff",
-    "#24003d",
-    "#6186ff",
-    "#c2e7b6",
-    "#4924b6",
-    "#b6dbff",
-    "#243149",
-    "#613d79",
-    "#6d6d79",
-    "#553d00",
-    "#aa4918",
-    "#ffb66d",
-    "#006de7",
-]
-#: Colour of rows that belong to no cluster, label -1.
-UNLABELED = "#b8b8b8"
-#: Legends and marks on every cluster are drawn up to so many clusters.
-MOST_NAMED = 20
 #: Cells of a histogram along the longer side.
 CELLS = 400
 #: Eigenvalues below count as 0, and are drawn here on a logarithmic scale.
 LEAST_DRAWN = 1e-8
-#: Rows of an array in memory that are counted at a time.
-BLOCK_ROWS = 2**20
 
 
 def plot_labels(
@@ -123,7 +103,7 @@ def plot_labels(
     max_scatter_rows = check_integer("max_scatter_rows", max_scatter_rows, minimum=0)
     check_labels_given("plot_labels", labels=labels)
     rows, row_labels, n_features = _opened_rows(X, labels, features)
-    axes = ax if ax is not None else _new_axes(6.4, 5.6)
+    axes = ax if ax is not None else new_axes(6.4, 5.6)
     n_samples = int(rows.shape[0])
     if n_samples <= max_scatter_rows:
         drawn, names = _scatter(axes, rows, row_labels)
@@ -131,13 +111,13 @@ def plot_labels(
     else:
         drawn, names, cells = _histogram(axes, rows, row_labels)
         note = f"counted on {cells[0]} x {cells[1]} cells"
-    title = f"{drawn:,} rows in {_clusters(names)}, {note}"
+    title = f"{drawn:,} rows in {how_many(names)}, {note}"
     if drawn < n_samples:
         title += f"\nrows with NaN or infinity, not drawn: {n_samples - drawn:,}"
     of = f" of {n_features}" if n_features > 2 else ""
     axes.set(title=title, xlabel=f"feature {features[0]}{of}", ylabel=f"feature {features[1]}{of}")
     axes.set_aspect("equal")
-    _add_legend(axes, names)
+    add_legend(axes, names)
     return axes
 
 
@@ -176,7 +156,7 @@ def plot_eigenvalues(estimator_or_values: Any, ax: Axes | None = None, *, k_max:
     """
     spectrum = _spectrum_of(estimator_or_values, k_max)
     values = _eigenvalues_of(estimator_or_values) if spectrum is None else np.asarray(spectrum)
-    axes = ax if ax is not None else _new_axes(6.4, 4.0)
+    axes = ax if ax is not None else new_axes(6.4, 4.0)
     from matplotlib.ticker import MaxNLocator
 
     order = np.arange(1, len(values) + 1)
@@ -224,7 +204,7 @@ def plot_n_clusters(found: Any, axes: Any = None) -> Any:
     if not all(hasattr(found, name) for name in ("relative_gaps", "stability", "eigenvalues")):
         raise TypeError(f"plot_n_clusters draws what select_n_clusters gives, got a {type(found).__name__}")
     if axes is None:
-        axes = _stacked_axes(3)
+        axes = stacked_axes(3)
     from matplotlib.ticker import MaxNLocator
 
     numbers = np.arange(1, len(found.relative_gaps) + 1)
@@ -271,21 +251,21 @@ def plot_cluster_sizes(labels: ArrayInput, ax: Axes | None = None) -> Axes:
     values, counts = count_labels(labels)
     if not len(counts):
         raise ValueError("labels is empty: there is no cluster to draw")
-    axes = ax if ax is not None else _new_axes(min(12.0, max(4.8, 1.2 + 0.38 * min(len(counts), 60))), 4.0)
+    axes = ax if ax is not None else new_axes(min(12.0, max(4.8, 1.2 + 0.38 * min(len(counts), 60))), 4.0)
     if len(counts) <= 60:
         places = np.arange(len(counts))
-        bars = axes.bar(places, counts, color=_colors(values), width=0.8)
-        axes.set_xticks(places, [str(value) for value in values], rotation=90 if _is_long(values) else 0)
+        bars = axes.bar(places, counts, color=colors_of(values), width=0.8)
+        axes.set_xticks(places, [str(value) for value in values], rotation=90 if have_long_names(values) else 0)
         axes.set_xlabel("label")
         if len(counts) <= MOST_NAMED:
-            axes.bar_label(bars, [_short(count) for count in counts], fontsize="small", padding=2)
+            axes.bar_label(bars, [short_count(count) for count in counts], fontsize="small", padding=2)
             axes.margins(y=0.1)
     else:
         axes.plot(np.arange(1, len(counts) + 1), np.sort(counts)[::-1], color=PALETTE[0])
         axes.set_xlabel("clusters by descending size")
     if counts.max() > 100 * counts.min():
         axes.set_yscale("log")
-    title = f"{counts.sum():,} rows in {_clusters(values)}, sizes {counts.min():,} to {counts.max():,}"
+    title = f"{counts.sum():,} rows in {how_many(values)}, sizes {counts.min():,} to {counts.max():,}"
     axes.set(title=title, ylabel="rows")
     axes.spines[["top", "right"]].set_visible(False)
     return axes
@@ -322,18 +302,18 @@ def plot_contingency(labels_true: ArrayInput, labels_pred: ArrayInput, ax: Axes 
     order = _matching_order(table)
     table, names_pred = table[:, order], pairs.values_pred[order]
     n_true, n_pred = table.shape
-    axes = ax if ax is not None else _new_axes(*(min(10.0, max(4.0, 2.0 + 0.45 * n)) for n in (n_pred, n_true)))
+    axes = ax if ax is not None else new_axes(*(min(10.0, max(4.0, 2.0 + 0.45 * n)) for n in (n_pred, n_true)))
     shares = table / table.sum(axis=1, keepdims=True)
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, interpolation="nearest", aspect="auto")
     axes.figure.colorbar(image, ax=axes, label="share of the class", fraction=0.05)
     if max(n_true, n_pred) <= 15:
         for i, j in np.argwhere(table > 0):
             color = "white" if shares[i, j] > 0.55 else "#222222"
-            axes.text(j, i, _short(table[i, j]), ha="center", va="center", fontsize="small", color=color)
+            axes.text(j, i, short_count(table[i, j]), ha="center", va="center", fontsize="small", color=color)
     if n_true <= 40:
         axes.set_yticks(np.arange(n_true), [str(value) for value in pairs.values_true])
     if n_pred <= 40:
-        rotation = 90 if _is_long(names_pred) else 0
+        rotation = 90 if have_long_names(names_pred) else 0
         axes.set_xticks(np.arange(n_pred), [str(value) for value in names_pred], rotation=rotation)
     axes.set(
         title=f"{table.sum():,} rows, {n_true} classes by {n_pred} clusters",
@@ -344,20 +324,6 @@ def plot_contingency(labels_true: ArrayInput, labels_pred: ArrayInput, ax: Axes 
 
 
 # -- parts of pictures -------------------------------------------------------------------------------------
-
-
-def _new_axes(width: float, height: float) -> Axes:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'daskcluster[plot]'") from error
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
-
-
-def _stacked_axes(number: int) -> Any:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(number, 1, sharex=True, figsize=(6.4, 2.3 * number), layout="constrained")[1]
 
 
 def _scatter(axes: Axes, rows: Opened, labels: Opened) -> tuple[int, Array]:
@@ -375,7 +341,7 @@ def _scatter(axes: Axes, rows: Opened, labels: Opened) -> tuple[int, Array]:
         points[shuffled, 0],
         points[shuffled, 1],
         s=float(np.clip(2e4 / max(1, len(points)), 0.4, 14.0)),
-        c=_colors(names)[codes[shuffled]],
+        c=colors_of(names)[codes[shuffled]],
         linewidths=0,
         rasterized=True,  # a vector file would have one object a row
     )
@@ -398,7 +364,7 @@ def _histogram(axes: Axes, rows: Opened, labels: Opened) -> tuple[int, Array, tu
     total = np.bincount(pixels, counted.counts, minlength=int(cells.prod()))
     image = np.zeros((total.size, 4))
     for channel in range(3):
-        weighted = counted.counts * _colors(names)[counted.columns, channel]
+        weighted = counted.counts * colors_of(names)[counted.columns, channel]
         image[:, channel] = np.bincount(pixels, weighted, minlength=total.size) / np.maximum(total, 1)
     image[:, 3] = np.where(total > 0, 0.25 + 0.75 * np.log1p(total) / np.log1p(total.max()), 0.0)
     axes.imshow(
@@ -410,86 +376,7 @@ def _histogram(axes: Axes, rows: Opened, labels: Opened) -> tuple[int, Array, tu
     return int(counted.counts.sum()), names, (int(cells[0]), int(cells[1]))
 
 
-def _add_legend(axes: Axes, names: Array) -> None:
-    if len(names) > MOST_NAMED:
-        return
-    handles = [
-        axes.plot([], [], marker="o", linestyle="", markersize=6, color=color, label=str(name))[0]
-        for name, color in zip(names, _colors(names), strict=True)
-    ]
-    axes.legend(handles=handles, title="label", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-
-
-def _clusters(names: Array) -> str:
-    """Say how many clusters there are; label -1 is none."""
-    unlabeled = int(np.count_nonzero(_is_unlabeled(names)))
-    n_clusters = len(names) - unlabeled
-    return f"{n_clusters:,} cluster{'s' * (n_clusters != 1)}{' and -1' * unlabeled}"
-
-
-def _is_unlabeled(names: Array) -> NDArray[np.bool_]:
-    return np.asarray(names == -1) if names.dtype.kind in "if" else np.zeros(len(names), bool)
-
-
-def _colors(names: Array) -> NDArray[np.float64]:
-    """Colour (k, 3) of every label: by its value if labels are small and not negative, else by its rank."""
-    unlabeled = _is_unlabeled(names)
-    places = np.cumsum(~unlabeled) - 1
-    if names.dtype.kind in "biu":
-        numbered = names[~unlabeled].astype(object)
-        if numbered.size and numbered.min() >= 0 and numbered.max() < 10 * len(PALETTE):
-            places[~unlabeled] = numbered
-    chosen = [_rgb(UNLABELED) if none else _color(int(i)) for i, none in zip(places, unlabeled, strict=True)]
-    return np.array(chosen).reshape(-1, 3)
-
-
-def _color(place: int) -> tuple[float, float, float]:
-    """The palette, then the palette again in other lightness."""
-    turn, i = divmod(place, len(PALETTE))
-    red, green, blue = _rgb(PALETTE[i])
-    if turn == 0:
-        return red, green, blue
-    strength = 0.75 ** ((turn + 1) // 2)
-    target = float(turn % 2)  # towards white, then towards black
-    red, green, blue = (target + (value - target) * strength for value in (red, green, blue))
-    return red, green, blue
-
-
-def _rgb(code: str) -> tuple[float, float, float]:
-    return int(code[1:3], 16) / 255, int(code[3:5], 16) / 255, int(code[5:7], 16) / 255
-
-
-def _short(count: int) -> str:
-    """A count in at most four figures: 950, 12.3k, 4.56M."""
-    value = float(count)
-    for suffix in ("", "k", "M", "G"):
-        if value < 999.5 or suffix == "G":
-            break
-        value /= 1000
-    return f"{count}" if suffix == "" else f"{value:.3g}{suffix}"
-
-
-def _is_long(names: Array) -> bool:
-    return max(len(str(name)) for name in names) > 3
-
-
 # -- numbers -----------------------------------------------------------------------------------------------
-
-
-def check_labels_given(function: str, **arrays: Any) -> None:
-    """Say which picture is for an estimator, where one stands in place of an array."""
-    for name, value in arrays.items():
-        if hasattr(value, "get_params"):
-            kind = type(value).__name__
-            way = "plot_eigenvalues draws the model itself" if _is_spectral(value) else "no eigenvalues are in it"
-            raise TypeError(
-                f"{name} of {function} must be an array, got a {kind}: give {function} the model's labels_ "
-                f"or predict(X); {way}"
-            )
-
-
-def _is_spectral(model: Any) -> bool:
-    return hasattr(model, "eigenvalues_") or "eigenvalues_" in getattr(model, "_fitted_names", ())
 
 
 def _opened_rows(X: ArrayInput, labels: ArrayInput, features: tuple[int, int]) -> tuple[Opened, Opened, int]:
@@ -602,7 +489,7 @@ def _eigenvalues_of(estimator_or_values: Any) -> NDArray[np.float64]:
             kind = type(found).__name__
             raise TypeError(
                 f"{kind} has no eigenvalues_ until it is fitted: call fit first"
-                if _is_spectral(found)
+                if is_spectral(found)
                 else f"{kind} has no eigenvalues_, it is no spectral method: plot_cluster_sizes(model.labels_) and "
                 "plot_profiles(X, model.labels_) draw its clusters"
             )

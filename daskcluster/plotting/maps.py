@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..kernels.contingency import PairCounts, contingency_chunk, contingency_combine
 from ..metrics.contingency import Opened, align_rows, check_labels, open_input, reduce_rows
 from ..typing import Array, ArrayInput
-from .charts import BLOCK_ROWS, _add_legend, _clusters, _colors, _new_axes, check_labels_given
+from .drawing import BLOCK_ROWS, add_legend, check_labels_given, colors_of, how_many, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,11 +64,11 @@ def plot_label_map(labels: ArrayInput, *, ax: Axes | None = None) -> Axes:
     # The most frequent label of each cell comes first, of equally frequent ones the smallest.
     order = np.lexsort((pairs.columns, -pairs.counts, pairs.rows))
     first = order[np.unique(pairs.rows[order], return_index=True)[1]]
-    image = _colors(pairs.values_pred)[pairs.columns[first]].reshape(*grid.cells, 3)
+    image = colors_of(pairs.values_pred)[pairs.columns[first]].reshape(*grid.cells, 3)
     axes = _draw(image, grid, ax)
     each = "every pixel drawn" if grid.step == 1 else f"the most frequent label of {grid.step} x {grid.step}"
-    axes.set_title(f"{grid.height:,} x {grid.width:,} pixels in {_clusters(pairs.values_pred)}\n{each}")
-    _add_legend(axes, pairs.values_pred)
+    axes.set_title(f"{grid.height:,} x {grid.width:,} pixels in {how_many(pairs.values_pred)}\n{each}")
+    add_legend(axes, pairs.values_pred)
     return axes
 
 
@@ -172,7 +172,7 @@ def _places(value: Any, axis: int) -> tuple[float, float]:
 
 def _draw(image: NDArray[Any], grid: _Grid, ax: Axes | None, **kwargs: Any) -> Axes:
     shape = grid.height / grid.width
-    axes = ax if ax is not None else _new_axes(7.0, float(np.clip(5.4 * shape + 0.8, 2.6, 9.0)))
+    axes = ax if ax is not None else new_axes(7.0, float(np.clip(5.4 * shape + 0.8, 2.6, 9.0)))
     (top, down), (left, right) = grid.places
     rows, columns = (count * grid.step for count in grid.cells)  # the last cells may reach beyond the raster
     box = (left - right / 2, left + (columns - 0.5) * right, top + (rows - 0.5) * down, top - down / 2)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..metrics.contingency import align_rows, check_labels, open_input, reduce_rows
 from ..typing import Array, ArrayInput
-from .charts import BLOCK_ROWS, _clusters, _is_long, _new_axes, check_labels_given
+from .drawing import BLOCK_ROWS, check_labels_given, have_long_names, how_many, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +74,7 @@ def plot_profiles(
     shown = np.where(known, (found.means - mean) / unit, np.nan).T  # (d, k)
     widths = np.sqrt(found.squares / np.maximum(found.counts, 1)).T / unit[:, None]
     size = (float(np.clip(2.6 + 0.55 * n_labels, 4.6, 12.0)), float(np.clip(1.6 + 0.42 * n_features, 3.0, 12.0)))
-    axes = ax if ax is not None else _new_axes(*size)
+    axes = ax if ax is not None else new_axes(*size)
     from matplotlib import colormaps
     from matplotlib.collections import LineCollection
 
@@ -95,7 +95,7 @@ def plot_profiles(
     _write_sides(axes, found.labels, [str(i) for i in range(n_features)] if names is None else list(map(str, names)))
     rows = int(found.rows.sum())
     axes.set(
-        title=f"{rows:,} rows in {_clusters(found.labels)}: mean, and spread as a bar",
+        title=f"{rows:,} rows in {how_many(found.labels)}: mean, and spread as a bar",
         xlabel="label",
         ylabel="feature",
     )
@@ -105,7 +105,7 @@ def plot_profiles(
 def _write_sides(axes: Axes, labels: Array, names: list[str]) -> None:
     if len(labels) <= 40:
         axes.set_xticks(
-            np.arange(len(labels)), [str(label) for label in labels], rotation=90 if _is_long(labels) else 0
+            np.arange(len(labels)), [str(label) for label in labels], rotation=90 if have_long_names(labels) else 0
         )
     if len(names) <= 40:
         axes.set_yticks(np.arange(len(names)), names)
