@@ -2,6 +2,7 @@
 
 ci/benchmarks/run n_clusters                              generators of 20,000 rows, 10 seeds; real sets
 ci/benchmarks/run n_clusters --rows 200000 --seeds 3 --part generators
+ci/benchmarks/run n_clusters --data flower usps           one or more of either kind
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ GENERATORS: dict[str, tuple[int | None, Any]] = {
 REAL = {"pendigits": 10, "usps": 10, "letter": 26, "mnist": 10, "covertype": 7}
 
 
-def part_generators(n: int, seeds: int) -> None:
+def part_generators(names: list[str], n: int, seeds: int) -> None:
     """Right answers of so many."""
     lines = []
-    for name, (k, make) in GENERATORS.items():
+    for name in names:
+        k, make = GENERATORS[name]
         found = [
             dc.select_n_clusters(make(n, chunks=n, random_state=seed)[0], random_state=seed) for seed in range(seeds)
         ]
@@ -47,10 +49,11 @@ def part_generators(n: int, seeds: int) -> None:
     table(f"generators, {n:,} rows, k_max = 30", ["data", "k", "right", "largest gap"], lines)
 
 
-def part_real(seeds: int) -> None:
+def part_real(names: list[str], seeds: int) -> None:
     """What is said of the real sets, whose classes are no clusters that stand apart."""
     lines = []
-    for name, k in REAL.items():
+    for name in names:
+        k = REAL[name]
         X = load(name)[0]
         for seed in range(min(seeds, 2)):
             found = dc.select_n_clusters(X, 40, random_state=seed)
@@ -65,15 +68,19 @@ def main() -> None:
     """Run the program."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=["generators", "real"], action="append")
+    parser.add_argument("--data", nargs="+", choices=[*GENERATORS, *REAL], metavar="NAME", help="all by default")
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--seeds", type=int, default=10)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    for part in given.part or ["generators", "real"]:
-        if part == "generators":
-            part_generators(given.rows, given.seeds)
-        else:
-            part_real(given.seeds)
+    wanted = given.data or [*GENERATORS, *REAL]
+    parts = given.part or ["generators", "real"]
+    generators = [name for name in GENERATORS if name in wanted]
+    real = [name for name in REAL if name in wanted]
+    if generators and "generators" in parts:
+        part_generators(generators, given.rows, given.seeds)
+    if real and "real" in parts:
+        part_real(real, given.seeds)
 
 
 if __name__ == "__main__":
