@@ -61,3 +61,20 @@ environment() {
         --editable "$root[$extras]" --constraint "$constraints"
     printf '%s\n' "$wanted" >"$stamp"
 }
+
+# Install a browser for the tests that look at pages, where that is ours to do: as root, on CI, on Debian and its kin.
+# Without one these tests are skipped, and nothing else changes.
+browser() {
+    if command -v chromium chromium-browser google-chrome >/dev/null || [[ -n ${DASKCLUSTER_BROWSER:-} ]]; then
+        return
+    fi
+    if [[ -z ${CI:-} || $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
+        step "browser: none, tests that look at pages are left out"
+        return
+    fi
+    step "browser: apt-get install chromium"
+    export DEBIAN_FRONTEND=noninteractive
+    { timeout 300 apt-get update -qq &&
+        timeout 600 apt-get install -y -qq --no-install-recommends chromium; } >/dev/null ||
+        step "WARNING: no browser could be installed; tests that look at pages are left out"
+}

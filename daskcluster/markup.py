@@ -51,7 +51,8 @@ def html_lines(lines: Iterable[str]) -> str:
 def _row(cells: Sequence[str], scope: str, n_heads: int, n_texts: int) -> str:
     made = []
     for place, cell in enumerate(cells):
-        tag, more = ("th", f' scope="{scope}"') if place < n_heads else ("td", "")
+        # A head without words would be read aloud as one.
+        tag, more = ("th", f' scope="{scope}"') if place < n_heads and cell else ("td", "")
         left = ' style="text-align: left"' if place < n_texts else ""
         made.append(f"<{tag}{more}{left}>{_text(cell)}</{tag}>")
     return f"<tr>{''.join(made)}</tr>"

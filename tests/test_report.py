@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import daskcluster as dc
+from daskcluster.report import html_outcome
+from tests.browser import Seen, browser_pages
 from tests.cli.calls import as_json, fail
 from tests.estimators.cases import BLOBS, TRUTH, every, of_ids
 
@@ -82,6 +84,24 @@ def test_labels_on_a_grid_are_a_map(tmp_path):
     page = Page(tmp_path / "page.html")
     assert any("Map of the clusters: 20 x 30 pixels" in str(text) for text in page.attributes("img", "alt"))
     assert re.search(r"adjusted Rand index\s*1\.0000", page.text)
+
+
+def test_a_browser_finds_nothing_to_complain_of(tmp_path):
+    """The page, and the tables of notebooks: an accessibility check finds nothing, and no network is asked."""
+    model = dc.USPEC(3, n_representatives=100, random_state=0).fit(BLOBS)
+    model.report(tmp_path / "page.html", BLOBS, y=TRUTH)
+    pairs = dc.Constraints.from_pairs(must_link=[(0, 1)], cannot_link=[(0, 599)], n_samples=600)
+    shown = [model.plan(BLOBS), model.spectrum(20), pairs, pairs.satisfaction(model.labels_)]
+    tables = [each._repr_html_() for each in shown] + [html_outcome(model)]
+    body = f"<main><h1>tables</h1>{''.join(tables)}</main>"
+    page = f'<!doctype html><html lang="en"><head><title>tables</title></head><body>{body}</body></html>'
+    (tmp_path / "tables.html").write_text(page, encoding="utf-8")
+    (tmp_path / "bad.html").write_text("<html><body><img src='http://127.0.0.1:9/x.png'></body></html>")
+    with browser_pages() as see:
+        assert see(tmp_path / "page.html") == see(tmp_path / "tables.html") == Seen()
+        bad = see(tmp_path / "bad.html")  # what is looked for is found where it is
+    assert bad.requests == ["http://127.0.0.1:9/x.png"]
+    assert {each.partition(":")[0] for each in bad.violations} >= {"html-has-lang", "image-alt"}
 
 
 def test_an_existing_file_is_not_replaced(tmp_path):

@@ -10,6 +10,7 @@ import click
 
 from .inputs import open_array
 from .options import PATH, json_option, storage_options_option
+from .rasters import describe_raster
 from .report import bytes_text, show
 from .running import describe_running
 
@@ -43,6 +44,8 @@ def _describe_node(path: str) -> tuple[dict[str, Any], Lines]:
 
     if (table := _describe_table(path)) is not None:
         return table
+    if (raster := describe_raster(path)) is not None:
+        return {"kind": "raster", **raster}, _raster_lines(raster)
     node: zarr.Array[Any] | zarr.Group
     try:
         node = open_node(path)
@@ -72,6 +75,19 @@ def _describe_table(path: str) -> tuple[dict[str, Any], Lines] | None:
     if table.columns is not None:
         lines.append(("columns", ", ".join(table.columns)))
     return {"kind": "file of rows", "shape": shape, "dtype": dtype, "columns": table.columns}, lines
+
+
+def _raster_lines(about: Mapping[str, Any]) -> Lines:
+    """Show what `describe_raster` says."""
+    lines = [("dimensions", ", ".join(f"{dim} {length:,}" for dim, length in about["dims"].items()))]
+    lines.append(("coordinates", ", ".join(about["coordinates"]) or "none"))
+    for name, each in about["variables"].items():
+        chunks = "" if each["chunks"] is None else f", chunks {_shape_text(each['chunks'])}"
+        lines.append((name, f"({', '.join(each['dims'])}) {_array_text(each)}{chunks}"))
+        lines += [(f"  {key}", value) for key, value in _attribute_lines(each["attributes"])]
+    unclear = "not clear: a fit needs --variable, --sample-dims or --feature-dim"
+    lines.append(("rows of a fit", unclear if about["shape"] is None else _shape_text(about["shape"])))
+    return lines
 
 
 def describe_array(array: zarr.Array[Any]) -> dict[str, Any]:

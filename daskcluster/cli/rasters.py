@@ -15,12 +15,12 @@ from .cluster import Job
 from .failures import InputError
 from .options import bundled, combined
 
-__all__ = ["GridChoice", "Raster", "open_raster", "raster_options", "write_grid"]
+__all__ = ["GridChoice", "Raster", "describe_raster", "open_raster", "raster_options", "write_grid"]
 
 #: Suffix -> engine of xarray's, the package that brings it, and what to do without that.
 _FILES = {
     **dict.fromkeys((".nc", ".nc4"), ("h5netcdf", "h5netcdf", "pip install 'daskcluster[raster]'")),
-    **dict.fromkeys((".tif", ".tiff", ".vrt"), ("rasterio", "rioxarray", "pip install rioxarray")),
+    **dict.fromkeys((".tif", ".tiff", ".vrt"), ("rasterio", "rioxarray", "pip install 'daskcluster[raster]'")),
 }
 
 
@@ -101,6 +101,39 @@ def open_raster(path: str, choice: GridChoice) -> Raster | None:
         "feature_dim": feature,
     }
     return Raster(data, keywords)
+
+
+def describe_raster(path: str) -> dict[str, Any] | None:
+    """What `info` says of a raster: its dimensions, variables, chunks, and the rows that a fit takes; None for others.
+
+    Rows are not said where it is not clear which dimension holds the features.
+    """
+    opened = _open(path)
+    if opened is None:
+        return None
+    with opened:
+        variables = {
+            str(name): {
+                "dims": list(map(str, each.dims)),
+                "shape": list(map(int, each.shape)),
+                "dtype": str(each.dtype),
+                "chunks": None if each.chunks is None else [max(lengths) for lengths in each.chunks],
+                "attributes": {key: value for key, value in each.attrs.items() if isinstance(value, str | int | float)},
+            }
+            for name, each in opened.data_vars.items()
+            if each.ndim  # those without, such as spatial_ref, tell of the others
+        }
+        about = {
+            "dims": {str(dim): int(length) for dim, length in opened.sizes.items()},
+            "coordinates": list(map(str, opened.coords)),
+            "variables": variables,
+        }
+    try:
+        raster = open_raster(path, GridChoice())
+        shape = None if raster is None else list(raster.shape)
+    except (InputError, ValueError):
+        shape = None
+    return {**about, "shape": shape}
 
 
 def _open(path: str) -> Any:

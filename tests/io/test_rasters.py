@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.usefixtures("small_blocks"),
     # Of xarray, which writes texts and consolidated metadata in format 3.
     pytest.mark.filterwarnings("ignore:Consolidated metadata", "ignore:The data type"),
+    pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning"),  # affine, of rasterio
 ]
 
 RNG = np.random.default_rng(0)
@@ -262,10 +263,56 @@ def test_command_line(suffix, tmp_path):
     succeed(*fitting, "--overwrite")
 
 
+@pytest.fixture
+def geotiff(tmp_path):
+    """Three bands of int16 with a reference system, a dozen pixels of which are no data."""
+    rasterio: Any = pytest.importorskip("rasterio")
+    values = (100 * VALUES).astype(np.int16)
+    values[:, :3, :4] = -9999
+    place = rasterio.transform.from_origin(5e5, 5.2e6, 10, 10)  # y runs down
+    about = {"crs": "EPSG:32633", "transform": place, "nodata": -9999, "dtype": "int16"}
+    path = tmp_path / "scene.tif"
+    with rasterio.open(path, "w", driver="GTiff", height=HEIGHT, width=WIDTH, count=3, **about) as file:
+        file.write(values)
+    return path
+
+
+@pytest.mark.parametrize("how", [{}, {"masked": True, "chunks": {"y": 7, "x": 9}}, {"band_as_variable": True}], ids=str)
+def test_geotiff(how, geotiff, tmp_path):
+    rioxarray: Any = pytest.importorskip("rioxarray")
+    model = kmeans(missing="label").fit(rioxarray.open_rasterio(geotiff, **how))
+    rows = (100 * ROWS).astype(np.int16).astype(np.float32)
+    rows.reshape(HEIGHT, WIDTH, 3)[:3, :4] = np.nan
+    labels = model.labels_
+    assert_labels(labels, kmeans(missing="label").fit(rows).labels_)
+    assert (labels.values[:3, :4] == -1).all()
+    labels.rio.to_raster(tmp_path / "labels.tif")
+    again = rioxarray.open_rasterio(tmp_path / "labels.tif")[0]
+    np.testing.assert_array_equal(again, labels)
+    assert (again.dtype, again.rio.crs) == (np.int32, "EPSG:32633")
+    assert again.rio.transform() == rioxarray.open_rasterio(geotiff).rio.transform()
+
+
+def test_geotiff_on_the_command_line(geotiff, tmp_path):
+    rioxarray: Any = pytest.importorskip("rioxarray")
+    fit = ("fit", geotiff, "-k", 3, "--algorithm", "kmeans", "--missing", "label", "--labels", tmp_path / "l.zarr")
+    assert as_json(*fit)["cluster_sizes"]["-1"] == 12
+    expected = kmeans(missing="label").fit(rioxarray.open_rasterio(geotiff)).labels_
+    with xarray.open_zarr(tmp_path / "l.zarr", decode_coords="all") as labels:
+        assert_labels(labels["labels"], expected.values.ravel())
+        assert labels["labels"].rio.crs == "EPSG:32633"
+    about = as_json("info", geotiff)
+    assert (about["kind"], about["shape"]) == ("raster", [HEIGHT * WIDTH, 3])
+    assert about["dims"] == {"band": 3, "y": HEIGHT, "x": WIDTH}
+    text = succeed("info", tmp_path / "l.zarr").stdout
+    assert "(y, x) 40 x 30 int32" in text
+    assert "spatial_ref " not in text
+
+
 def test_files_say_what_reads_them(tmp_path):
     (tmp_path / "scene.tif").write_bytes(b"II*")
     if importlib.util.find_spec("rioxarray") is None:
-        assert "pip install rioxarray" in fail(2, "plan", tmp_path / "scene.tif", "-k", 3)
+        assert "pip install 'daskcluster[raster]'" in fail(2, "plan", tmp_path / "scene.tif", "-k", 3)
     table = tmp_path / "table.zarr"
     da.from_array(ROWS).to_zarr(table)
     assert "are for rasters that xarray opens" in fail(2, "plan", table, "-k", 3, "--feature-dim", "band")
