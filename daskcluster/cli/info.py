@@ -42,10 +42,10 @@ def _describe_node(path: str) -> tuple[dict[str, Any], Lines]:
     from ..files.nodes import open_node
     from ..io import model_summary
 
-    if (table := _describe_table(path)) is not None:
-        return table
     if (raster := describe_raster(path)) is not None:
         return {"kind": "raster", **raster}, _raster_lines(raster)
+    if (table := _describe_table(path)) is not None:
+        return table
     node: zarr.Array[Any] | zarr.Group
     try:
         node = open_node(path)

@@ -146,9 +146,16 @@ def _open(path: str) -> Any:
             raise InputError(f"{path!r} is read with {needed}, which is not installed: {advice}")
     import xarray
 
+    from ..io.rasters import cut_stored
+
     if engine == "rasterio":
         return xarray.open_dataarray(path, engine=engine, chunks={}).to_dataset(name="band_data")
-    return xarray.open_dataset(path, engine=engine, chunks={})
+    opened = xarray.open_dataset(path, engine=engine, chunks={})
+    if engine != "h5netcdf":
+        return opened
+    stored = xarray.open_dataset(path, engine=engine)
+    whole = [name for name, each in opened.data_vars.items() if set(map(len, each.chunks or ())) == {1}]
+    return opened.assign({name: cut for name in whole if (cut := cut_stored(stored[name])).chunks})
 
 
 def _is_xarrays(path: str) -> bool:
@@ -181,7 +188,8 @@ def write_grid(labels: Any, path: str, about: Mapping[str, Any], job: Job) -> di
 
     labels.attrs["daskcluster"] = {"kind": "labels", **about}
     with job.stage("write labels"), atomic_path(path, overwrite=job.overwrite, kind="group") as temporary:
-        labels.to_dataset().to_zarr(str(temporary), consolidated=False)
+        # Chunks of label 0 alone are written, too: one that is not there may as well be lost.
+        labels.to_dataset().to_zarr(str(temporary), consolidated=False, write_empty_chunks=True)
         with warnings.catch_warnings():  # not in the specification of format 3 yet, but what xarray looks for first
             warnings.simplefilter("ignore")
             zarr.consolidate_metadata(str(temporary))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -10,12 +11,13 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask.base import tokenize
 from numpy.typing import NDArray
 
 from .inputs import block_rows
 from .nodata import declared
 
-__all__ = ["Grid", "GridRows", "feature_dims", "grid_columns", "grid_rows"]
+__all__ = ["Grid", "GridRows", "cut_stored", "feature_dims", "grid_columns", "grid_rows"]
 
 logger = logging.getLogger("daskcluster")
 
@@ -46,6 +48,36 @@ _OF_NUMBERS = frozenset(
         "valid_range",
     ]
 )
+
+
+#: Bytes of a variable in a file above which it is not read as a whole, and of the pieces that it is read in.
+WHOLE_BYTES = 64 * 2**20
+PIECE_BYTES = 8 * 2**20
+
+
+def cut_stored(variable: Any) -> Any:
+    """A variable that xarray has opened and not read, in lazy pieces if it is large; any other as it is.
+
+    What a file holds in one piece, as NetCDF does by default, would be read into memory as one piece.
+    """
+    if variable.chunks is not None or variable.nbytes <= WHOLE_BYTES or getattr(variable.variable, "_in_memory", True):
+        return variable
+    chunks = variable.encoding.get("preferred_chunks") or dict(zip(variable.dims, _piece(variable), strict=True))
+    source = str(variable.encoding.get("source", ""))
+    token = None
+    if os.path.isfile(source):  # the same file has the same name in every program, which a named store looks at
+        found = os.stat(source)
+        token = tokenize(source, found.st_mtime_ns, found.st_size, variable.name, variable.shape)
+    return variable.chunk(chunks, token=token)
+
+
+def _piece(variable: Any) -> list[int]:
+    """Lengths of a piece: whole in the last dimensions, which follow each other in a file."""
+    left, lengths = PIECE_BYTES // variable.dtype.itemsize, []
+    for length in reversed(variable.shape):
+        lengths.append(max(1, min(length, left)))
+        left //= max(1, length)
+    return lengths[::-1]
 
 
 @dataclass(frozen=True)
@@ -216,7 +248,7 @@ def grid_rows(X: Any, sample_dims: Any = None, feature_dim: Any = None, *, label
                 "variable, da.to_dataset(name='value'), or say feature_dim=... where one of them is that"
             )
         return None
-    return _of_array(X, samples, feature_dim, label)
+    return _of_array(cut_stored(X), samples, feature_dim, label)
 
 
 def feature_dims(dims: Iterable[Hashable]) -> list[Hashable]:
@@ -288,7 +320,7 @@ def _of_variables(X: Any, samples: tuple[Hashable, ...] | None, feature: Hashabl
             )
         if X[name].dtype.kind not in "biuf":
             raise ValueError(f"X must have variables of numbers, got {name!r} of dtype {X[name].dtype}; leave it out")
-    parts = [X[name].transpose(*samples) for name in names]
+    parts = [cut_stored(X[name]).transpose(*samples) for name in names]
     grid = _grid(first, parts[0], samples)
     chosen = [_values(part, label) for part in parts]
     lazy = any(isinstance(part, da.Array) for part in chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import logging
 import pickle
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import daskcluster as dc
+from daskcluster.io import rasters
 from daskcluster.io.inputs import block_rows, cut_rows, open_source
 from daskcluster.io.rasters import grid_rows
 from tests.cli.calls import as_json, fail, succeed
@@ -263,6 +265,36 @@ def test_command_line(suffix, tmp_path):
     succeed(*fitting, "--overwrite")
 
 
+@pytest.mark.parametrize("stored", [{}, {"chunksizes": (1, 20, 15)}], ids=["in one piece", "chunked"])
+def test_a_large_variable_of_a_file_is_read_in_pieces(stored, tmp_path, monkeypatch):
+    pytest.importorskip("h5netcdf")
+    path = tmp_path / "scene.nc"
+    X = scene().drop_encoding()
+    X.to_netcdf(path, engine="h5netcdf", encoding={"light": stored})
+    monkeypatch.setattr(rasters, "WHOLE_BYTES", 1000)
+    monkeypatch.setattr(rasters, "PIECE_BYTES", 4 * WIDTH * 8)
+    names = set()
+    for _ in range(2):
+        with xarray.open_dataset(path, engine="h5netcdf") as opened:
+            found = grid_rows(opened["light"])
+            assert found is not None
+            assert found.grid.chunks is not None
+            assert found.grid.chunks[0][0] == (20 if stored else 8)
+            names.add(rasters.cut_stored(opened["light"]).data.name)
+            assert not opened["light"].variable._in_memory
+            np.testing.assert_array_equal(found.rows, ROWS)
+    assert len(names) == 1
+    about = as_json("info", path)["variables"]["light"]
+    assert about["chunks"] == ([1, 20, 15] if stored else [1, 8, WIDTH])
+
+
+def test_a_chunk_of_one_cluster_is_not_missing(tmp_path):
+    plains = scene(np.repeat(np.arange(HEIGHT) // 20, WIDTH).reshape(1, HEIGHT, WIDTH) + np.zeros((3, 1, 1)))
+    plains.chunk(y=20).drop_vars("band").to_zarr(tmp_path / "scene.zarr")
+    fit = ("fit", tmp_path / "scene.zarr", "-k", 2, "--algorithm", "kmeans", "--labels", tmp_path / "l.zarr")
+    assert as_json(*fit)["cluster_sizes"] == {"0": 600, "1": 600}
+
+
 @pytest.fixture
 def geotiff(tmp_path):
     """Three bands of int16 with a reference system, a dozen pixels of which are no data."""
@@ -385,3 +417,13 @@ def test_a_stored_table_is_clustered_by_its_rows(tmp_path):
     with xarray.open_zarr(tmp_path / "l.zarr") as labels:
         assert labels["labels"].dims == ("sample",)
         np.testing.assert_array_equal(labels["labels"].values, kmeans().fit(ROWS).labels_)
+
+
+def test_the_keywords_are_where_a_user_looks_for_them():
+    for name in ("fit", "plan", "predict", "transform"):
+        method = getattr(dc.USPEC, name)
+        assert {"sample_dims", "feature_dim"} <= inspect.signature(method).parameters.keys(), name
+        parameters = method.__doc__.partition("Parameters")[2].partition("\n\n")[0]
+        assert "\nsample_dims : str" in parameters, name
+        assert method.__doc__.count("feature_dim : str, optional") == 1, name
+    assert "sample_dims" not in dc.KMeans(3).get_metadata_routing().fit.requests
