@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import io
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from typing import Any
 
@@ -21,7 +21,7 @@ from .markup import html_lines, html_table
 from .metrics.contingency import count_labels
 from .typing import ArrayInput, PathInput
 
-__all__ = ["html_outcome", "write_report"]
+__all__ = ["html_outcome", "write_report", "write_run_report"]
 
 #: Packages whose versions decide what comes out.
 PACKAGES = ("daskcluster", "dask", "distributed", "zarr", "numpy", "numba", "scipy", "scikit-learn")
@@ -57,6 +57,74 @@ def write_report(
         ("Load it again", _loading(model, model_path)),
         ("Versions", _table(("package", "version"), _versions())),
     ]
+    _write_page(path, title, sections, overwrite)
+
+
+def write_run_report(
+    path: PathInput,
+    run: PathInput,
+    about: Mapping[str, Any],
+    *,
+    X: ArrayInput | None = None,
+    labels: ArrayInput | None = None,
+    y: ArrayInput | None = None,
+    title: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write the page of a named store: what `describe_run` says of it, and its labels if it has them.
+
+    Parameters
+    ----------
+    path : path
+        Of the page.
+    run : path
+        Of the store.
+    about : mapping
+        What `describe_run` says.
+    X, labels, y, title, overwrite
+        As of `Clusterer.report`; `labels` are by default those that the run keeps.
+
+    Raises
+    ------
+    FileExistsError
+        If `path` exists and `overwrite` is false, or it is no file.
+    """
+    check_output(path, overwrite=overwrite, kind="file")
+    kept = about["products"].get("labels") or {}
+    if labels is None and "rows" in kept:
+        labels = f"{run}/labels/rows"
+    method, parameters = str(about.get("method")), {**about.get("parameters", {}), "random_state": about.get("seed")}
+    facts = [("the next run", str(about["next"]))]
+    if "rows" in kept:
+        facts.insert(0, ("rows", f"{kept['rows']['shape'][0]:,}"))
+    stages = [
+        (each["title"], f"{len(each['complete'])} of {len(each['products'])}", ", ".join(each["complete"]))
+        for each in about["stages"]
+    ]
+    products = [
+        (product, name, " x ".join(f"{length:,}" for length in each["shape"]), each["dtype"])
+        for product, arrays in about["products"].items()
+        for name, each in (arrays or {}).items()
+    ]
+    plain = all(isinstance(value, int | float | str | None) for value in parameters.values())
+    said = sorted((name, repr(value)) for name, value in parameters.items())
+    given = ", ".join([*(f"{name}={value}" for name, value in said), f"storage={str(run)!r}"])
+    code = f"import daskcluster as dc\n\nmodel = dc.{method}({given}).fit(X)  # the rows of the run\n"
+    sections = [
+        ("What came out", _table(("figure", "value"), facts)),
+        ("Sizes", "" if labels is None else _wide(_sizes(labels, MOST_LISTED))),
+        ("Pictures", _pictures(None, X, labels, y, None)),
+        ("Scores against given classes", _scores(y, labels)),
+        ("Stages", _table(("stage", "products", "complete"), stages)),
+        ("Products", _table(("product", "array", "shape", "dtype"), products) if products else ""),
+        ("Parameters", _table(("parameter", "value"), [(name, _short(value)) for name, value in said])),
+        ("Go on with it", f'<pre tabindex="0"><code>{escape(code)}</code></pre>' if plain else ""),
+        ("Versions", _table(("package", "version"), _versions())),
+    ]
+    _write_page(path, f"{method}: the run in {run}" if title is None else title, sections, overwrite)
+
+
+def _write_page(path: PathInput, title: str, sections: Iterable[tuple[str, str]], overwrite: bool) -> None:
     body = "\n".join(f"<section><h2>{escape(head)}</h2>\n{text}</section>" for head, text in sections if text)
     page = _PAGE.format(title=escape(title), style=_STYLE, body=body)
     with atomic_path(path, overwrite=overwrite, kind="file") as temporary:

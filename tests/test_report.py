@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
 import pytest
 
 import daskcluster as dc
-from daskcluster.report import html_outcome
+from daskcluster.report import html_outcome, write_run_report
+from daskcluster.runtime.standing import describe_run
 from tests.browser import Seen, browser_pages
 from tests.cli.calls import as_json, fail
 from tests.estimators.cases import BLOBS, TRUTH, every, of_ids
@@ -97,8 +98,11 @@ def test_a_browser_finds_nothing_to_complain_of(tmp_path):
     page = f'<!doctype html><html lang="en"><head><title>tables</title></head><body>{body}</body></html>'
     (tmp_path / "tables.html").write_text(page, encoding="utf-8")
     (tmp_path / "bad.html").write_text("<html><body><img src='http://127.0.0.1:9/x.png'></body></html>")
+    dc.KMeans(3, random_state=0, storage=tmp_path / "run").fit(BLOBS)
+    write_run_report(tmp_path / "run.html", tmp_path / "run", describe_run(tmp_path / "run"), y=TRUTH)
     with browser_pages() as see:
-        assert see(tmp_path / "page.html") == see(tmp_path / "tables.html") == Seen()
+        for name in ("page", "tables", "run"):
+            assert see(tmp_path / f"{name}.html") == Seen(), name
         bad = see(tmp_path / "bad.html")  # what is looked for is found where it is
     assert bad.requests == ["http://127.0.0.1:9/x.png"]
     assert {each.partition(":")[0] for each in bad.violations} >= {"html-has-lang", "image-alt"}
@@ -123,3 +127,19 @@ def test_on_the_command_line(tmp_path):
     assert f'dc.load_model("{tmp_path}/m.zarr")' in page.text
     assert "Sizes, the largest first" in page.text
     assert "--labels" in fail(2, "report", tmp_path / "m.zarr", tmp_path / "p.html", "--rows", tmp_path / "x.zarr")
+
+
+def test_a_run_on_the_command_line(tmp_path):
+    run, page = tmp_path / "run", tmp_path / "page.html"
+    model = dc.USPEC(3, n_representatives=100, random_state=0, storage=run).fit(BLOBS)
+    da.from_array(TRUTH).to_zarr(str(tmp_path / "y.zarr"))
+    as_json("report", run, page, "--true", tmp_path / "y.zarr")
+    found = Page(page)
+    assert f"USPEC: the run in {run}" in found.text
+    assert "computes nothing: all products are there" in found.text
+    assert f"{np.bincount(model.labels_).max():,}" in found.text
+    assert re.search(r"adjusted Rand index\s*1\.0000", found.text)
+    code = found.text[found.text.index("model = dc.USPEC(") :].partition("  # the rows")[0].replace("(X)", "(BLOBS)")
+    there: dict[str, Any] = {"dc": dc, "BLOBS": BLOBS}
+    exec(code, there)  # what is copied from the page runs, and finds the run
+    np.testing.assert_array_equal(there["model"].labels_, model.labels_)

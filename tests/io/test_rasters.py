@@ -179,8 +179,10 @@ def test_another_scene_has_the_same_features_by_name(chunked):
     assert model.predict(other).x.values.tolist() == other.x.values.tolist()
     variables = other.to_dataset("band")
     assert_labels(model.predict(variables), model.predict(other).values.ravel())
-    with pytest.raises(ValueError, match="same order"):
+    with pytest.raises(ValueError, match=r"same order as they were in fit: blue, green, red; .*ds\[names\]"):
         model.predict(variables[BANDS[::-1]])
+    names = list(model.feature_names_in_)
+    assert_labels(model.predict(other[::-1].sel(band=names)), model.predict(other).values.ravel())
     with pytest.raises(ValueError, match="nir"):
         model.predict(variables.rename(red="nir"))
 
