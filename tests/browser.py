@@ -62,9 +62,7 @@ def browser_pages() -> Iterator[Any]:
     if program is None:
         pytest.skip("no browser: install chromium (Debian: apt install chromium), or name one: DASKCLUSTER_BROWSER")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=program, headless=True, chromium_sandbox=False, args=QUIET
-        )
+        browser = playwright.chromium.launch(executable_path=program, headless=True, chromium_sandbox=False, args=QUIET)
         try:
             yield lambda path, picture=None: _see(browser, path, picture)
         finally:

@@ -74,7 +74,7 @@ def fit(
     check_outputs(job.overwrite, inputs, paths, storage, on_grid=raster is not None)
     estimator = chosen.make(verbose=not job.quiet)
     shape = array.shape
-    constraints = known.constraints(estimator, shape[0])
+    constraints = known.constraints(estimator, shape[0], raster)
     with job.running():
         found = fit_and_keep(estimator, raster or rows, outputs, job, scale=scale, constraints=constraints)
     result = {"command": "fit", "n_samples": shape[0], "n_features": shape[1], **found}

@@ -11,6 +11,7 @@ import click
 
 from .failures import InputError
 from .options import PATH, bundled, combined
+from .rasters import Raster
 
 __all__ = ["Known", "constraint_options", "read_pairs"]
 
@@ -43,8 +44,11 @@ class Known:
             "--groups": self.groups,
         }
 
-    def constraints(self, estimator: Any, n_samples: int) -> Any:
-        """Read the constraints for the fit of an estimator to `n_samples` rows; None when no option names any."""
+    def constraints(self, estimator: Any, n_samples: int, raster: Raster | None = None) -> Any:
+        """Read the constraints for the fit of an estimator to `n_samples` rows; None when no option names any.
+
+        Labels that are a raster themselves need the `raster` of the rows, on whose grid they must lie.
+        """
         if self.partial_labels is self.must_link is self.cannot_link is self.groups is None:
             return None
         if not _takes_constraints(estimator):
@@ -53,7 +57,8 @@ class Known:
         from .. import Constraints
 
         if self.partial_labels is not None:
-            return Constraints.from_labels(self.partial_labels)
+            on_grid = None if raster is None else raster.column("--partial-labels", self.partial_labels)
+            return Constraints.from_labels(self.partial_labels if on_grid is None else on_grid)
         if self.groups is not None:
             return Constraints.from_groups(self.groups)
         must, must_weight = read_pairs("must-link", self.must_link)
@@ -67,7 +72,8 @@ constraint_options = combined(
         "--partial-labels",
         type=PATH,
         metavar="LABELS.zarr",
-        help="Known labels of the rows, -1 for unknown; with --algorithm fastcsc, or an ensemble with --base fastcsc.",
+        help="Known labels of the rows, or of the pixels on the grid of X, -1 for unknown; with --algorithm fastcsc, "
+        "or an ensemble with --base fastcsc.",
     ),
     click.option(
         "--must-link",

@@ -53,6 +53,24 @@ class Raster:
         rows, columns = found.rows.shape
         return int(rows), int(columns)
 
+    def column(self, option: str, path: str) -> Any:
+        """Labels of the raster at a path as a column in the order of the pixels; None where there is none."""
+        from ..io.rasters import grid_rows
+
+        found, labels = grid_rows(self.data, **self.keywords), open_raster(path, GridChoice())
+        if found is None or labels is None:
+            return None
+        named = labels.data
+        if hasattr(named, "data_vars"):
+            if len(named.data_vars) != 1:
+                variables = ", ".join(map(str, named.data_vars))
+                raise InputError(f"{option}: expected one variable of labels in {path!r}, got {variables}")
+            (named,) = named.data_vars.values()
+        try:
+            return found.grid.column(option, named.squeeze(drop=True))
+        except ValueError as error:
+            raise InputError(str(error)) from error
+
 
 def raster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a `GridChoice`, which the command gets as its argument `grid`."""

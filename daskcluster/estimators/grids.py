@@ -118,8 +118,8 @@ def _check_names(estimator: Any, found: GridRows) -> None:
     if found.names is not None and found.names != fitted and sorted(found.names) == sorted(fitted):
         raise ValueError(
             "The feature names should match those that were passed during fit. Feature names must be in the same order "
-            f"as they were in fit: {', '.join(fitted)}; with names = list(model.feature_names_in_) that is ds[names] of "
-            "a Dataset, or da.sel(band=names)"
+            f"as they were in fit: {', '.join(fitted)}; with names = list(model.feature_names_in_) that is ds[names] "
+            "of a Dataset, or da.sel(band=names)"
         )
     if found.names is not None and isinstance(found.rows, da.Array):
         validate_data(estimator, found.named(), reset=False, skip_check_array=True)

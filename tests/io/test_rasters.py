@@ -290,6 +290,22 @@ def test_a_large_variable_of_a_file_is_read_in_pieces(stored, tmp_path, monkeypa
     assert about["chunks"] == ([1, 20, 15] if stored else [1, 8, WIDTH])
 
 
+def test_partial_labels_on_the_grid(tmp_path):
+    scene().chunk(y=9).drop_vars("band").to_zarr(tmp_path / "scene.zarr")
+    y = np.where(RNG.random((HEIGHT, WIDTH)) < 0.1, np.arange(HEIGHT)[:, None] // 14, -1).astype(np.int32)
+    known = xarray.DataArray(y, dims=("y", "x"), coords={"y": scene().y, "x": scene().x}, name="classes")
+    known.transpose("x", "y").to_dataset().to_zarr(tmp_path / "y.zarr")
+    fit = ["fit", tmp_path / "scene.zarr", "-k", 3, "--algorithm", "fastcsc", "--labels", tmp_path / "l.zarr"]
+    fit += ["--representatives", 60, "--seed", 0]
+    succeed(*fit, "--partial-labels", tmp_path / "y.zarr")
+    expected = dc.FastCSC(3, n_representatives=60, random_state=0).fit(ROWS, y.ravel()).labels_
+    with xarray.open_zarr(tmp_path / "l.zarr") as labels:
+        assert_labels(labels["labels"], expected)
+    known[1:].to_dataset().to_zarr(tmp_path / "other.zarr")
+    message = fail(2, *fit, "--overwrite", "--partial-labels", tmp_path / "other.zarr")
+    assert "--partial-labels must have the shape (40, 30) of the pixels, got (39, 30)" in message
+
+
 def test_a_chunk_of_one_cluster_is_not_missing(tmp_path):
     plains = scene(np.repeat(np.arange(HEIGHT) // 20, WIDTH).reshape(1, HEIGHT, WIDTH) + np.zeros((3, 1, 1)))
     plains.chunk(y=20).drop_vars("band").to_zarr(tmp_path / "scene.zarr")
