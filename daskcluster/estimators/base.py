@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
 from sklearn.utils import Tags
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..errors import NotEnoughMemoryError
@@ -38,7 +37,7 @@ from ..typing import ArrayInput, PathInput
 from ..validation import check_integer, check_n_features, check_option, check_seed
 from .callbacks import CallbackSupport, stage_teller, take_callbacks
 from .frames import give_lazy_frames
-from .grids import KEYWORDS, TAKE_ROWS, TRANSFORM, is_lazy, take_grids
+from .grids import TAKE_ROWS, TRANSFORM, is_lazy, take_grids
 
 __all__ = ["MISSING", "Clusterer", "RowClusterer", "where_it_predicts"]
 
@@ -77,8 +76,6 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     n_features_in_: int
 
     def __init_subclass__(cls, **options: Any) -> None:
-        for method in {*TAKE_ROWS, *TRANSFORM} - {"plan"}:  # else scikit-learn takes them for metadata to route
-            setattr(cls, f"__metadata_request__{method}", dict.fromkeys(KEYWORDS, UNUSED))
         super().__init_subclass__(**options)
         take_callbacks(cls)
         take_grids(cls, TAKE_ROWS)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..io.rasters import GridRows, grid_rows
 
-__all__ = ["KEYWORDS", "TAKE_ROWS", "TRANSFORM", "is_lazy", "take_grids"]
+__all__ = ["TAKE_ROWS", "TRANSFORM", "is_lazy", "take_grids"]
 
 TAKE_ROWS = ("fit", "fit_predict", "plan", "predict", "score")
 TRANSFORM = ("fit_transform", "transform")
@@ -57,13 +57,10 @@ def _with_grids(method: Callable[..., Any]) -> Callable[..., Any]:
 
     on_grids.takes_grids = True  # type: ignore[attr-defined]
     on_grids.__doc__ = _with_keywords(method.__doc__)
-    on_grids.__signature__ = _with_parameters(inspect.signature(method))  # type: ignore[attr-defined]
     return on_grids
 
 
-#: The keywords; none of them is metadata that a pipeline could route.
-KEYWORDS = ("sample_dims", "feature_dim")
-
+#: Not in signatures: scikit-learn would take the keywords for metadata that a pipeline routes.
 _DOCUMENTED = """sample_dims : str or sequence of str, optional
     Of an xarray DataArray or Dataset, in the place of rows: the dimensions of the samples, such as
     ``("y", "x")``, in the order in which rows run through them. Results lie on their grid.
@@ -86,13 +83,6 @@ def _with_keywords(text: str | None) -> str | None:
     while end > begin and not lines[min(end, len(lines)) - 1].strip():
         end -= 1
     return "\n".join([*lines[:end], _DOCUMENTED.rstrip("\n"), *lines[end:]])
-
-
-def _with_parameters(signature: inspect.Signature) -> inspect.Signature:
-    parameters = list(signature.parameters.values())
-    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in KEYWORDS]
-    place = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
-    return signature.replace(parameters=[*parameters[:place], *added, *parameters[place:]])
 
 
 def is_lazy(value: Any) -> bool:
