@@ -87,8 +87,8 @@ def run_slow(pytestconfig: pytest.Config) -> bool:
 
 @pytest.fixture
 def small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Canonical blocks of 64 rows, or of as many as the test's module says with `BLOCK_ROWS`."""
-    with blocks_of(getattr(request.module, "BLOCK_ROWS", 64)):
+    """Canonical blocks of 128 rows, or of as many as the test's module says with `BLOCK_ROWS`."""
+    with blocks_of(getattr(request.module, "BLOCK_ROWS", 128)):
         yield
 
 

@@ -254,8 +254,7 @@ if importlib.util.find_spec("xarray") is not None:
     CASES |= {"KMeans: raster": KMEANS | {"n": 8_000_000, "budget": "128 MiB", "form": "raster"}}
 
 #: Estimators with every kind of stage, each in one form; the others, and the other forms, are slow tests.
-_FAST = ["USPEC: one shard", "KMeans: one chunk", "FastCSC: one chunk", "FastCSPML: one chunk", "USENC: numpy"]
-_FAST += ["SEC: columns", "ISEC: numpy"]
+_FAST = ["USPEC: one shard", "FastCSC: one chunk", "USENC: numpy", "SEC: columns"]
 _SLOW = ["USPEC in the plane", "USPEC, many representatives", "KMeans ||"]
 FAST = [case for case in CASES if case in _FAST or (":" not in case and case not in _SLOW)]
 

@@ -8,22 +8,25 @@ import zarr
 
 import daskcluster
 from tests.cli.calls import as_json, fail, shown
+from tests.slow import slowly
 
 
 @pytest.mark.parametrize(
     "options",
     [
         [],
-        ["--weights", "local"],
-        ["--method", "sec"],
-        ["--method", "ecpcs"],
-        ["--method", "kcc"],
-        ["--method", "kcc", "--utility", "cosine"],
-        ["--method", "eac"],
-        ["--method", "eac", "--weights", "wct", "--linkage", "complete", "--max-distinct", 500],
-        ["--method", "ptgp"],
         ["--method", "sec", "--components", 20],
-        ["--method", "isec", "--representatives", 100],
+        ["--method", "eac", "--weights", "wct", "--linkage", "complete", "--max-distinct", 500],
+        *slowly(
+            ["--weights", "local"],
+            ["--method", "sec"],
+            ["--method", "ecpcs"],
+            ["--method", "kcc"],
+            ["--method", "kcc", "--utility", "cosine"],
+            ["--method", "eac"],
+            ["--method", "ptgp"],
+            ["--method", "isec", "--representatives", 100],
+        ),
     ],
     ids=str,
 )

@@ -16,6 +16,7 @@ from daskcluster import estimators
 from daskcluster.io import load_model, open_rows, write_array
 from daskcluster.runtime.limits import Room
 from tests.cli.calls import FAST, N, as_json, fail, run, shown, succeed
+from tests.slow import slowly
 
 
 def test_fit_stores_labels_and_model(stores):
@@ -91,35 +92,25 @@ def test_plan_computes_nothing(stores, monkeypatch):
     assert "--clusters must" in fail(2, "plan", stores / "x.zarr", "-k", N + 1)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--algorithm", "usenc", "--base-clusterings", 4, "--representatives", 50, "--k-range", 4, 8],
-        ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "sec", "--base-clusterings", 4],
-        ["--algorithm", "ensemble", "--base", "kmeans", "--consensus-weights", "local", "--base-clusterings", 4],
-        ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "kcc", "--consensus-utility", "cosine"],
-        ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "eac", "--consensus-weights", "wct"],
-        [
-            "--algorithm",
-            "ensemble",
-            "--base",
-            "kmeans",
-            "--consensus",
-            "eac",
-            "--consensus-linkage",
-            "complete",
-            "--base-clusterings",
-            20,
-        ],
-        ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "ptgp", "--consensus-max-distinct", 9000],
-        ["--algorithm", "ensemble", "--sample-rate", 0.5, "--base", "kmeans", "--predict-unsampled"],
-        ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "sec", "--consensus-components", 40],
-        ["--algorithm", "ensemble", "--base", "kmeans", "--consensus", "isec", "--consensus-representatives", 99],
-    ],
-    ids=str,
-)
+ENSEMBLES = [
+    ["usenc", "--base-clusterings", 4, "--representatives", 50, "--k-range", 4, 8],
+    ["ensemble", "--base", "kmeans", "--consensus", "eac", "--consensus-weights", "wct"],
+    ["ensemble", "--sample-rate", 0.5, "--base", "kmeans", "--predict-unsampled"],
+    *slowly(
+        ["ensemble", "--base", "kmeans", "--consensus", "sec", "--base-clusterings", 4],
+        ["ensemble", "--base", "kmeans", "--consensus-weights", "local", "--base-clusterings", 4],
+        ["ensemble", "--base", "kmeans", "--consensus", "kcc", "--consensus-utility", "cosine"],
+        ["ensemble", "--base", "kmeans", "--consensus", "eac", "--consensus-linkage", "complete"],
+        ["ensemble", "--base", "kmeans", "--consensus", "ptgp", "--consensus-max-distinct", 9000],
+        ["ensemble", "--base", "kmeans", "--consensus", "sec", "--consensus-components", 40],
+        ["ensemble", "--base", "kmeans", "--consensus", "isec", "--consensus-representatives", 99],
+    ),
+]
+
+
+@pytest.mark.parametrize("options", ENSEMBLES, ids=str)
 def test_ensembles(blobs, options):
-    options = options if "--base-clusterings" in options else [*options, "--base-clusterings", 8]
+    options = ["--algorithm", *options] + ([] if "--base-clusterings" in options else ["--base-clusterings", 8])
     outputs = ["--labels", "labels.zarr", "--model", "model.zarr"]
     found = as_json("fit", "X.zarr", "-k", 3, *options, *outputs, "--quiet")
     assert found["n_clusters"] == 3

@@ -10,6 +10,7 @@ What belongs to one estimator only is tested in its own file.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -35,6 +36,7 @@ __all__ = [
     "assert_equal_fits",
     "chunked_reference",
     "every",
+    "every_second",
     "fitted",
     "of_ids",
     "reference",
@@ -226,14 +228,32 @@ CASES = [
 CLASSES = list({type(case.make()).__name__: case for case in reversed(CASES)}.values())[::-1]
 
 
-def every(cases: Iterable[Case], *, options: bool = True) -> pytest.MarkDecorator:
-    """Run a law for cases of the list; where options hardly matter to it, other cases of a class are slow tests."""
-    return pytest.mark.parametrize("case", [as_parameter(case, options=options) for case in cases])
+def every(cases: Iterable[Case], *, options: bool = True, whole: bool = False) -> Callable[[Any], Any]:
+    """Run a law for cases of the list.
+
+    By default a law runs for every second case, which ones follows from its name: each case meets half of the laws, and
+    each law half of the cases. The others are slow tests; `whole` is for laws that one case breaks where others do not.
+    Where options hardly matter to a law, other cases of a class are slow tests, too.
+    """
+    listed = list(cases)
+
+    def of_test(test: Any) -> Any:
+        now = [case for case in listed if options or case in CLASSES]
+        if not whole and len(now) > 4:
+            now = every_second(now, test.__name__)
+        return pytest.mark.parametrize("case", [as_parameter(case, slow=case not in now) for case in listed])(test)
+
+    return of_test
 
 
-def as_parameter(case: Case, *form: Any, options: bool = True) -> Any:
-    """A case, and a form of it, as a parameter of a test; see `every`."""
-    marks = [] if options or case in CLASSES else [pytest.mark.slow]
+def every_second(cases: list[Case], law: str) -> list[Case]:
+    """Half of the cases, as the name of the law has it."""
+    return cases[zlib.crc32(law.encode()) % 2 :: 2]
+
+
+def as_parameter(case: Case, *form: Any, slow: bool = False) -> Any:
+    """A case, and a form of it, as a parameter of a test."""
+    marks = [pytest.mark.slow] if slow else []
     return pytest.param(case, *form, id="-".join([case.id, *map(str, form)]), marks=marks)
 
 
@@ -244,16 +264,16 @@ def of_ids(*ids: str) -> list[Case]:
 
 
 @cache
-def reference(case: Case) -> Any:
-    """The fit of a case to NumPy, in blocks of 64 rows; made once, and not to be changed."""
-    with blocks_of(64):
+def reference(case: Case, block_rows: int = 128) -> Any:
+    """The fit of a case to NumPy, in blocks of so many rows; made once, and not to be changed."""
+    with blocks_of(block_rows):
         return case.fit()
 
 
 @cache
 def chunked_reference(case: Case) -> Any:
     """The fit of a case to chunks; made once, and not to be changed."""
-    with blocks_of(64):
+    with blocks_of(128):
         return case.fit_chunked()
 
 

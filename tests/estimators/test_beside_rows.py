@@ -62,8 +62,8 @@ def test_outputs_have_the_chunks_of_an_array(case):
 
 
 def of_lengths(hardest: str) -> pytest.MarkDecorator:
-    """Run a law for all lengths with two cases, and with every other for the hardest ones: outputs have one maker."""
-    all_lengths = of_ids("KMeans", "ISEC")
+    """Run a law for all lengths with one case, and with every other for the hardest ones: outputs have one maker."""
+    all_lengths = of_ids("KMeans")
     pairs = [(case, name) for case in CLASSES for name in LENGTHS if case in all_lengths or name == hardest]
     values = [pytest.param(case, LENGTHS[name], id=f"{case.id}-{name}") for case, name in pairs]
     return pytest.mark.parametrize(("case", "lengths"), values)
@@ -115,7 +115,7 @@ def test_outputs_of_a_named_store_and_of_a_cluster(tmp_path, client_inprocess):
 def test_beside_a_zarr_array_outputs_keep_the_blocks(tmp_path):
     zarr.create_array(str(tmp_path / "X.zarr"), data=BLOBS, chunks=(70, 2))
     model = dc.KMeans(3, random_state=0).fit(tmp_path / "X.zarr")
-    assert model.labels_.chunks == ((64,) * 9 + (24,),)
+    assert model.labels_.chunks == ((128,) * 4 + (88,),)
     X = da.from_zarr(str(tmp_path / "X.zarr"))
     np.testing.assert_array_equal(X[model.labels_ == 1], BLOBS[model.labels_.compute() == 1])
 

@@ -19,7 +19,7 @@ from tests.estimators.cases import CASES
 from tests.reference import ecpcs, ensemble, isec, kcc, sec
 from tests.slow import slowly
 
-BLOCK_ROWS = 32
+BLOCK_ROWS = 64
 #: The consensus functions of the list, and a variant.
 MODELS = {case.id: case.make for case in CASES if case.consensus}
 MODELS["EAC"] = lambda **more: dc.EAC(**{"n_clusters": 3} | more)

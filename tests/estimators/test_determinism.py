@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,7 +17,16 @@ from threadpoolctl import threadpool_limits
 
 import daskcluster as dc
 from tests.blocks import blocks_of
-from tests.estimators.cases import CASES, CLASSES, assert_equal_fits, every, of_ids, reference
+from tests.estimators.cases import (
+    CASES,
+    CLASSES,
+    as_parameter,
+    assert_equal_fits,
+    every,
+    every_second,
+    of_ids,
+    reference,
+)
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -37,10 +46,16 @@ CHUNKINGS = {
 }
 
 
-def of_cases(forms: Iterable[str], hardest: str) -> pytest.MarkDecorator:
-    """Run a law for every form with `FEW`, which have every kind of stage, and for the hardest form with every case."""
+def of_cases(forms: Iterable[str], hardest: str) -> Callable[[Any], Any]:
+    """Run a law for every form with `FEW`, which have every kind of stage; for the hardest with half of the others."""
     pairs = [(case, form) for case in CASES for form in forms if case in FEW or form == hardest]
-    return pytest.mark.parametrize(("case", "form"), pairs, ids=[f"{case.id}-{form}" for case, form in pairs])
+
+    def of_test(test: Any) -> Any:
+        now = FEW + every_second(CASES, test.__name__)
+        values = [as_parameter(case, form, slow=case not in now) for case, form in pairs]
+        return pytest.mark.parametrize(("case", "form"), values)(test)
+
+    return of_test
 
 
 @of_cases(CHUNKINGS, hardest="uneven")
@@ -137,7 +152,7 @@ def outliving(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     from distributed import Client
 
     folder = str(tmp_path_factory.mktemp("client"))
-    with blocks_of(64), Client(processes=False, dashboard_address="127.0.0.1:0", local_directory=folder):
+    with blocks_of(128), Client(processes=False, dashboard_address="127.0.0.1:0", local_directory=folder):
         return {case.id: case.fit_chunked() for case in TRAVELLING}
 
 

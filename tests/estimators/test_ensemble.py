@@ -54,13 +54,19 @@ def make(request):
     return request.param
 
 
+@parametrize_with_checks([dc.Ensemble(n_clusters=2, n_base_clusterings=2, base=dc.KMeans())])
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         dc.USENC(n_clusters=2, n_base_clusterings=2, n_graphs=2, n_representatives=30),
         dc.Ensemble(n_clusters=2, n_base_clusterings=2, base=dc.KMeans(), consensus=dc.SEC(n_init=2)),
     ]
 )
-def test_checks_of_scikit_learn(estimator, check):
+def test_checks_of_scikit_learn_for_others(estimator, check):
     check(estimator)
 
 

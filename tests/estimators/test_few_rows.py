@@ -92,14 +92,14 @@ def test_blobs(estimator, n, run_slow):
         assert found(estimator, *blobs(n, seed)) >= 0.99
 
 
-@pytest.mark.parametrize("n", [50, 100, 300])
+@pytest.mark.parametrize("n", [100, *slowly(50, 300)])
 @pytest.mark.parametrize("estimator", ["USPEC", "FastCSC", "FastCSC, labels"])
 def test_blobs_of_unequal_sizes(estimator, n):
     for seed in range(3):
         assert found(estimator, *blobs(n, seed, 5, (0.4, 0.2, 0.2, 0.1, 0.1))) >= 0.99
 
 
-@pytest.mark.parametrize("n", [50, 100, 300])
+@pytest.mark.parametrize("n", [50, *slowly(100, 300)])
 @pytest.mark.parametrize("estimator", SPECTRAL)
 def test_rings(estimator, n):
     for seed in range(3):

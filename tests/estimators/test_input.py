@@ -168,7 +168,7 @@ def unknown(X: np.ndarray, chunks: Any = (77, 2)) -> da.Array:
 
 @pytest.fixture
 def blocks_of_64():
-    with blocks_of(64):
+    with blocks_of(128):
         yield
 
 
@@ -182,12 +182,12 @@ def for_readers(forms: Iterable[str], others: Collection[str], cases: Iterable[C
     """Run a law for every form with `READERS`, and for some forms with every other case."""
     pairs = [(case, form) for case in cases for form in forms if case in READERS or form in others]
     return pytest.mark.parametrize(
-        ("case", "form"), [as_parameter(case, form, options=case in READERS) for case, form in pairs]
+        ("case", "form"), [as_parameter(case, form, slow=case not in READERS + CLASSES) for case, form in pairs]
     )
 
 
 @for_readers(IN_MEMORY | CHUNKED, others=["pandas", "zarr"])
-def test_every_form_of_the_rows_gives_the_same(case, form, tmp_path, blocks_of_64):
+def test_every_form_of_the_rows_gives_the_same(case, form, tmp_path):
     model = case.fit((IN_MEMORY | CHUNKED)[form](case.X, tmp_path))
     assert isinstance(model.labels_, np.ndarray if form in IN_MEMORY else da.Array)
     expected = fitted(reference(case))
@@ -205,13 +205,13 @@ def without_names(values: Any) -> Any:
 
 
 @every(CLASSES)
-def test_python_numbers_are_rows_in_float64(case, blocks_of_64):
+def test_python_numbers_are_rows_in_float64(case):
     X = case.X if case.consensus else case.X.astype(np.float64)
     assert_equal_fits(case.fit(X.tolist()), case.fit(X))
 
 
 @for_readers(["i1", "f2", ">f8"], others=["f2"], cases=[case for case in CASES if not case.foreign])
-def test_the_dtype_does_not_matter_where_it_holds_the_values(case, form, blocks_of_64):
+def test_the_dtype_does_not_matter_where_it_holds_the_values(case, form):
     """Small whole numbers, which every dtype that a computation may run in holds."""
     X = case.X if case.consensus else np.round(4 * case.X).clip(-127, 127)
     np.testing.assert_array_equal(case.fit(X.astype(form)).labels_, whole_numbers(case).labels_)
@@ -233,7 +233,7 @@ LABEL_FORMS: dict[str, Form] = {
 
 
 @for_readers(LABEL_FORMS, others=["masked", "path"], cases=[case for case in CASES if "y" in case.more()])
-def test_every_form_of_partial_labels_gives_the_same(case, form, tmp_path, blocks_of_64):
+def test_every_form_of_partial_labels_gives_the_same(case, form, tmp_path):
     y = LABEL_FORMS[form](case.more()["y"], tmp_path)
     assert_equal_fits(case.make().fit(case.X, y), reference(case))
     if form != "list":
@@ -242,7 +242,7 @@ def test_every_form_of_partial_labels_gives_the_same(case, form, tmp_path, block
 
 
 @pytest.mark.parametrize("form", ["list", "dask"])
-def test_every_form_of_weights_gives_the_same(form, tmp_path, blocks_of_64):
+def test_every_form_of_weights_gives_the_same(form, tmp_path):
     (case,) = of_ids("KMeans-weights")
     weights = LABEL_FORMS[form](case.more()["sample_weight"], tmp_path)
     assert_equal_fits(case.make().fit(case.X, sample_weight=weights), reference(case))

@@ -38,6 +38,7 @@ from tests.estimators.cases import CASES, Case, every, of_ids, reference
 from tests.estimators.test_storage import products
 from tests.slow import slowly
 
+BLOCK_ROWS = 64
 pytestmark = [pytest.mark.usefixtures("small_blocks"), pytest.mark.usefixtures("saved_at_once")]
 
 #: Tasks that read, look at what is kept, add up, work on a sample in memory, or hand outputs over.
@@ -93,7 +94,7 @@ def stored(case: Case, folder: Path) -> str:
 
 
 def assert_same_labels(model: Any, case: Case) -> None:
-    np.testing.assert_array_equal(np.asarray(model.labels_), reference(case).labels_)
+    np.testing.assert_array_equal(np.asarray(model.labels_), reference(case, BLOCK_ROWS).labels_)
 
 
 #: Those that take many runs are slow tests.
@@ -152,7 +153,7 @@ def main(folder: Path, ids: list[str]) -> None:
         for number in range(1, 100):
             child = os.fork()
             if child == 0:
-                with blocks_of(64), dask.config.set(scheduler="synchronous"), Stop(11, die):
+                with blocks_of(BLOCK_ROWS), dask.config.set(scheduler="synchronous"), Stop(11, die):
                     model = case.fit(X, storage=own / "run")
                     np.save(own / "labels.npy", np.asarray(model.labels_))
                 os._exit(0)
@@ -181,7 +182,7 @@ def test_killed_runs_end_with_the_same_labels(ids, tmp_path):
     calls = json.loads(done.stdout)
     for case in of_ids(*ids):
         assert calls[case.id] >= 4, calls
-        np.testing.assert_array_equal(np.load(tmp_path / case.id / "labels.npy"), reference(case).labels_)
+        np.testing.assert_array_equal(np.load(tmp_path / case.id / "labels.npy"), reference(case, BLOCK_ROWS).labels_)
         assert not [path.name for path in (tmp_path / case.id / "run").glob(".*") if ".scan-" not in path.name]
 
 
@@ -197,7 +198,7 @@ def stopped(case: Case, X: Any, store: Path, number: int) -> None:
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The store of a USPEC that was stopped among its nearest representatives, and its rows; not to be changed."""
     folder = tmp_path_factory.mktemp("broken")
-    with blocks_of(64), pytest.MonkeyPatch.context() as patch:
+    with blocks_of(BLOCK_ROWS), pytest.MonkeyPatch.context() as patch:
         patch.setattr("daskcluster.runtime.parts.SAVED_SECONDS", 0.0)
         stopped(USPEC, stored(USPEC, folder), folder / "run", 13)
     return folder

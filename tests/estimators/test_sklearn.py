@@ -38,15 +38,23 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     return {}
 
 
+def two_clusters(*ids: str) -> list[Any]:
+    return [case.make(n_clusters=2) for case in of_ids(*ids)]
+
+
 # Ensembles have their own in test_ensemble.py.
-@parametrize_with_checks(
-    [
-        *(case.make(n_clusters=2) for case in of_ids("KMeans", "USPEC", "FastCSC", "CSPML", "FastCSPML")),
-        dc.USPEC(),
-    ],
-    expected_failed_checks=expected_failures,
-)
+@parametrize_with_checks(two_clusters("KMeans", "FastCSC"), expected_failed_checks=expected_failures)
 def test_checks_of_scikit_learn(estimator, check):
+    pass_check(estimator, check)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([*two_clusters("USPEC", "CSPML", "FastCSPML"), dc.USPEC()])
+def test_checks_of_scikit_learn_for_others(estimator, check):
+    pass_check(estimator, check)
+
+
+def pass_check(estimator: Any, check: Any) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*no constraints", category=UserWarning)
         check(estimator)

@@ -159,7 +159,7 @@ def kill_everywhere(case: Case, folder: Path, *, slow: bool) -> dict[str, Any]:
 def main(folder: Path, *, slow: bool) -> None:
     """Kill runs of every estimator; write the report."""
     sys.addaudithook(_audit)
-    with blocks_of(64):
+    with blocks_of(128):
         report = {case.id: kill_everywhere(case, folder / case.id, slow=slow) for case in KILLED}
     sys.stdout.write(json.dumps(report))
 
@@ -185,7 +185,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory, run_slow: bool) -> tuple[Pa
 # -- stopped runs ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("moment", ["a third", "two thirds"])
+@pytest.mark.parametrize("moment", ["two thirds", *slowly("a third")])
 @every(KILLED)
 def test_a_killed_run_goes_on(case, moment, killed, tmp_path):
     folder, report = killed
@@ -230,7 +230,7 @@ MOMENTS = {0.05: "threads", 0.4: "synchronous", 0.7: "threads", 0.95: "synchrono
     ("case", "share", "scheduler"),
     # Every case once, at one moment or another.
     [
-        as_parameter(case, share, scheduler, options=False)
+        as_parameter(case, share, scheduler, slow=case not in CLASSES)
         for number, case in enumerate(CASES)
         for moment, (share, scheduler) in enumerate(MOMENTS.items())
         if number % len(MOMENTS) == moment
@@ -266,7 +266,7 @@ class Finished:
     def store(self, case: Case) -> Path:
         store = self.folder / case.id
         if case not in self._tasks:
-            with count_tasks() as tasks, blocks_of(64):
+            with count_tasks() as tasks, blocks_of(128):
                 case.fit(storage=store)
             self._tasks[case] = tasks.total()
         return store

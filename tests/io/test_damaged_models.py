@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 import daskcluster as dc
 from daskcluster.io import model_summary
 from tests.damage import damaged_copies
+from tests.slow import slowly
 
 ROWS = dc.datasets.make_concentric_circles(300, chunks=300, random_state=0)[0].compute()
 PARTS = np.where(np.arange(300) % 9 == 0, np.arange(300) % 3, -1)
@@ -36,6 +37,8 @@ MODELS: dict[str, Any] = {
     "SEC": lambda: dc.SEC(3, random_state=0).fit(LABELS),
     "Pipeline": scaled,
 }
+
+NAMES = ["USENC", "SEC", "Pipeline", *slowly("USPEC", "KMeans", "FastCSC", "Ensemble")]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +66,7 @@ def without_digests(path: Path) -> None:
     file.write_text(json.dumps(node))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_damage_is_found_or_does_not_matter(name, saved, tmp_path, run_slow):
     expected = dc.load_model(saved / name).predict(given(name))
     refused, n_copies = [], 36 if run_slow else 18
@@ -84,7 +87,7 @@ def test_every_damage_is_found_or_does_not_matter(name, saved, tmp_path, run_slo
         assert len(message) < 800, what
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_old_models_have_no_digests_and_are_read_as_they_are(name, saved, tmp_path):
     shutil.copytree(saved / name, tmp_path / "old")
     without_digests(tmp_path / "old")

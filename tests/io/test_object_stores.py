@@ -38,7 +38,7 @@ def kmeans(X: Any = URL, **more: Any) -> Any:
 @pytest.mark.parametrize("case", [*map(as_parameter, FAST), *slowly(*(case for case in CLASSES if case not in FAST))])
 def test_labels_are_those_of_the_same_rows_in_memory(case: Case, s3):
     put(URL, case.X, 70)
-    with blocks_of(64):
+    with blocks_of(128):
         np.testing.assert_array_equal(np.asarray(case.fit(URL).labels_), reference(case).labels_)
 
 

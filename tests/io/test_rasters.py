@@ -16,6 +16,7 @@ from daskcluster.io import rasters
 from daskcluster.io.inputs import block_rows, cut_rows, open_source
 from daskcluster.io.rasters import grid_rows
 from tests.cli.calls import as_json, fail, succeed
+from tests.slow import slowly
 
 xarray: Any = pytest.importorskip("xarray")
 
@@ -51,6 +52,10 @@ def kmeans(**parameters: Any) -> dc.KMeans:
     return dc.KMeans(3, random_state=0, **parameters)
 
 
+def uspec() -> dc.USPEC:
+    return dc.USPEC(3, n_representatives=40, random_state=0)
+
+
 def assert_labels(found: Any, expected: Any) -> None:
     assert isinstance(found, xarray.DataArray)
     assert (found.name, found.dtype) == ("labels", np.int32)
@@ -70,7 +75,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("make", [kmeans, lambda: dc.USPEC(3, n_representatives=40, random_state=0)], ids=["K", "U"])
+@pytest.mark.parametrize("make", [kmeans, *slowly(uspec)])
 def test_labels_are_those_of_the_rows_on_the_grid(form, make):
     X = FORMS[form](scene())
     model, expected = make().fit(X), make().fit(ROWS)

@@ -54,7 +54,7 @@ def refit(name: str, store: Path) -> tuple[Any, list[str]]:
     return model, [str(warned.message) for warned in heard if "damaged" in str(warned.message)]
 
 
-@pytest.mark.parametrize("name", ["USPEC", "USENC", *slowly("KMeans", "FastCSC", "Ensemble")])
+@pytest.mark.parametrize("name", ["USPEC", *slowly("USENC", "KMeans", "FastCSC", "Ensemble")])
 def test_every_damage_is_mended_or_does_not_matter(name, stores, tmp_path, run_slow):
     origin, first = stores[name]
     mended, refused = 0, []
