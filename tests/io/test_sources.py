@@ -200,7 +200,7 @@ def hdf5(tmp_path, monkeypatch):
 def test_hdf5_datasets_are_read_block_by_block(chunks, hdf5):
     dataset = hdf5(chunks=chunks)
     model = dc.KMeans(3, random_state=0).fit(dataset)
-    assert 0 < Dataset.most <= max(64, (chunks or (0,))[0])
+    assert 0 < Dataset.most <= max(128, (chunks or (0,))[0])
     assert isinstance(model.labels_, da.Array)
     expected = dc.KMeans(3, random_state=0).fit(ROWS).labels_
     np.testing.assert_array_equal(model.labels_, expected)

@@ -43,7 +43,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, An
     from tests.blocks import blocks_of
 
     folder = tmp_path_factory.mktemp("stores")
-    with blocks_of(64):
+    with blocks_of(128):
         return {name: (folder / name, fit(folder / name)) for name, fit in FITS.items()}
 
 
@@ -132,7 +132,7 @@ def test_a_store_without_digests_goes_on(stores, tmp_path):
     assert np.array_equal(model.labels_, first.labels_)
     assert {path: path.stat().st_mtime_ns for path in store.rglob("*") if path.is_file()} == before
     block_file(store, "nearest", 2).unlink()
-    assert "1 of its 5 row blocks are not what was stored, first 2" in refit("USPEC", store)[1][0]
+    assert "1 of its 3 row blocks are not what was stored, first 2" in refit("USPEC", store)[1][0]
 
 
 def test_what_is_not_ours_is_kept(stores, tmp_path):

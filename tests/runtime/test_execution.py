@@ -30,6 +30,9 @@ from daskcluster.runtime.execution import (
     runs_in_process,
 )
 
+#: Rows of a canonical block.
+BLOCK_ROWS = 64
+
 
 @contextmanager
 def counted_tasks():

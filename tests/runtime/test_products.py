@@ -551,7 +551,7 @@ KILLED = """
         return block(*arguments, **options)
 
     neighbors.nearest_block = killed_soon
-    with blocks_of(64):
+    with blocks_of(128):
         dc.USPEC(3, n_representatives=40, random_state=0, storage=sys.argv[2]).fit(np.load(sys.argv[1]))
 """
 
