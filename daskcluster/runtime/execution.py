@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from ..errors import ClusterLostError, WorkersKilledError
 from . import clients, compiling, forking, progress  # noqa: F401  # two have a part in every process that computes
 from .clients import active_client, gather
+from .groups import FAN_IN, blocks_a_task, grouped
 from .limits import promised_now
 from .pieces import as_column, once
 from .released import released_on_failure
 from .threads import one_blas_thread
 
 __all__ = [
+    "FAN_IN",
     "active_client",
     "add_parts",
     "apply_by_tiles",
@@ -31,6 +33,7 @@ __all__ = [
     "compute_each",
     "map_rows",
     "map_to_objects",
+    "objects_of",
     "persist",
     "reduce_blocks",
     "runs_in_process",
@@ -39,8 +42,6 @@ __all__ = [
 
 logger = logging.getLogger("daskcluster")
 
-#: Partial results that one task of a tree reduction combines.
-FAN_IN = 8
 #: Rows of a block that a task works on together: what lies between stays in the cache, and needs no fresh memory.
 TILE_ROWS = 2**13
 
@@ -244,6 +245,12 @@ def map_to_objects(
     )
 
 
+def objects_of(boxes: da.Array) -> list[Any]:
+    """Compute what `map_to_objects` gives, in tasks of several blocks where there are very many."""
+    several = grouped(boxes, blocks_a_task(boxes.numblocks[0]))
+    return list(compute(boxes if several is None else several.objects())[0])
+
+
 def _boxed(
     function: Callable[..., Any],
     numbered: bool,
@@ -284,8 +291,13 @@ def reduce_blocks(
 
     Notes
     -----
-    At most ``FAN_IN`` partial results of each level of one branch are needed at a time.
+    At most ``FAN_IN`` partial results of each level of one branch are needed at a time. Of very many blocks one task
+    makes and combines those of a node of the lowest level.
     """
+    if (size := blocks_a_task(blocks.numblocks[0])) > 1:
+        several = grouped(map_to_objects(function, blocks, name=name, weights=weights, numbered=False), size)
+        if several is not None:
+            return several.total(combine)
     chunk: Any = partial(_reduce_chunk, _Task(function))
     if weights is not None:
         # dask's reduction would bring the weights to the shape of the blocks, in tasks of its own.

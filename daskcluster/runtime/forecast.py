@@ -10,6 +10,7 @@ from dask.utils import format_bytes
 
 from ..markup import html_lines, html_table, pretty_text
 from .execution import FAN_IN, TILE_ROWS, active_client, runs_in_process
+from .groups import held_blocks
 from .limits import rooms, threads_per_worker
 from .products import budget_bytes
 from .promise import Demand, Verdict, Work, advice, judge, refusal
@@ -201,12 +202,13 @@ class Sizes:
         )
 
     def over_held(self, task_bytes: int, *, times: int = 1, **more: Any) -> Cost:
-        """Cost of passes over what is held; a task has its block of it besides."""
+        """Cost of passes over what is held; a task has its block of it besides, or the piece that workers hold."""
+        block_bytes = self.block_rows * self.held_bytes
         return Cost(
             passes=times,
             tasks=times * (self.n_blocks + tree_tasks(self.n_blocks)),
             read_bytes=times * self.n_samples * self.held_bytes,
-            task_bytes=self.block_rows * self.held_bytes + task_bytes,
+            task_bytes=held_blocks(self.n_blocks, block_bytes) * block_bytes + task_bytes,
             **more,
         )
 
@@ -250,7 +252,7 @@ class Plan:
         Times that the input is read.
     stages : tuple of StagePlan
     tasks : int
-        Sum over the stages, at most.
+        Sum over the stages, at most: of very many blocks a task may have several, see `groups.py`.
     read_bytes, written_bytes, scratch_bytes : int
     threads : int
         Tasks that a worker runs at a time.

@@ -21,12 +21,22 @@ from ..files.chunks import are_there, describe_store
 from ..files.digests import block_digest
 from ..files.urls import url_of
 from .blocks import as_declared
-from .execution import compute, compute_each, map_to_objects
+from .execution import compute, compute_each, map_to_objects, objects_of, persist
+from .groups import grouped, held_blocks
 from .pieces import array_pieces, read_pieces, task_name
 from .scratch import ScratchFolder
 from .visibility import Seen
 
-__all__ = ["Held", "as_dask", "create_rows", "damaged_blocks", "fill", "fill_blocks", "remove_half_written"]
+__all__ = [
+    "Held",
+    "as_dask",
+    "create_rows",
+    "damaged_blocks",
+    "fill",
+    "fill_blocks",
+    "in_pieces",
+    "remove_half_written",
+]
 
 #: In the name of a file that is going to be a block.
 HALF_WRITTEN = ".growing-"
@@ -179,7 +189,7 @@ def create_rows(place: Place, array: da.Array) -> zarr.Array[Any]:
 def fill(target: Held, array: da.Array, name: str, summarize: Summarize | None) -> list[dict[str, Any]]:
     """Compute an array into a target of its shape, block by block; the summaries of the blocks, in their order."""
     writer = partial(_write_block, target=target, size=array.chunksize[0], name=name, summarize=summarize)
-    return [block["summary"] for block in compute(map_to_objects(writer, array, name=task_name(name)))[0]]
+    return [block["summary"] for block in objects_of(map_to_objects(writer, array, name=task_name(name)))]
 
 
 def fill_blocks(
@@ -194,6 +204,30 @@ def fill_blocks(
     writer = partial(_write_block, target=target, size=array.chunksize[0], name=name, summarize=summarize, digest=True)
     tasks = map_to_objects(writer, array, name=task_name(name)).to_delayed().ravel()
     compute_each([tasks[number] for number in numbers], lambda place, box: done(numbers[place], box[0]))
+
+
+def in_pieces(array: da.Array, name: str, summarize: Summarize | None) -> tuple[da.Array, list[dict[str, Any]]] | None:
+    """Hold the rows of very many blocks with the workers of a cluster, several blocks a piece; None if a piece is one.
+
+    Returns
+    -------
+    held : dask array
+        Equal to `array`, in the same blocks.
+    summaries : list of dict
+        Of the blocks, in their order.
+    """
+    n_blocks = array.numblocks[0]
+    size = held_blocks(n_blocks, array.nbytes // n_blocks)
+    several = grouped(map_to_objects(partial(_kept, summarize=summarize), array, name=task_name(name)), size)
+    if several is None:
+        return None
+    pieces, found = persist(*several.pieces_and("summary"))
+    summaries = [] if summarize is None else list(compute(found)[0])
+    return several.picked(pieces, array), summaries
+
+
+def _kept(block: NDArray[Any], number: int, summarize: Summarize | None) -> dict[str, Any]:
+    return {"block": block, "summary": {} if summarize is None else summarize(block)}
 
 
 def remove_half_written(folder: Place) -> None:
@@ -239,7 +273,7 @@ def damaged_blocks(held: Held, name: str, digests: Mapping[int, str] | None) -> 
         return []
     numbers = array_pieces(np.array(list(wanted)), 1, "numbers")
     task = task_name(f"check-{name}")
-    found = compute(map_to_objects(_look, numbers, name=task, numbered=False, held=held, read=read))[0]
+    found = objects_of(map_to_objects(_look, numbers, name=task, numbered=False, held=held, read=read))
     looks = zip(wanted, (block["found"] for block in found), strict=True)
     suspect = [number for number, look in looks if look != wanted[number]]
     # A worker that does not see the store finds damage everywhere: what this process sees itself, decides.

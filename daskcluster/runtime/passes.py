@@ -17,7 +17,8 @@ from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 from dask.task_spec import Task, TaskRef
 
-from .execution import FAN_IN, active_client, compute, compute_each, map_to_objects, reduce_blocks
+from .execution import FAN_IN, active_client, compute, compute_each, map_to_objects, objects_of, reduce_blocks
+from .groups import Grouped, blocks_a_task, grouped
 from .parts import PartialSums, Parts, current_parts, token_of, unit_name
 
 __all__ = ["mapped", "reduced"]
@@ -38,7 +39,7 @@ def mapped(
     lazy = map_to_objects(function, blocks, name=name, weights=weights, **kwargs)
     parts = current_parts()
     if parts is None:
-        return list(compute(lazy)[0])
+        return objects_of(lazy)
     n_blocks = blocks.numblocks[0]
     record = parts.begin(name, n_blocks, token_of((function, kwargs)))
     found = dict(record.found)
@@ -100,6 +101,9 @@ def _unit_level(n_blocks: int) -> int:
 
 def _sums_of(lazy: da.Array, combine: Any, level: int, name: str) -> Callable[[list[int]], list[Any]]:
     """What makes the lazy nodes of a level of a tree over boxed results; all of them share one graph."""
+    several = None if level == 0 else grouped(lazy, blocks_a_task(lazy.numblocks[0]))
+    if several is not None:
+        return partial(_nodes_of, several, combine, level)
     boxes = list(lazy.to_delayed().ravel())
     if level == 0:
         return lambda places: [boxes[place] for place in places]
@@ -123,6 +127,11 @@ def _sums_of(lazy: da.Array, combine: Any, level: int, name: str) -> Callable[[l
         return [Delayed(key, graph, layer=whole) for key in keys]
 
     return made
+
+
+def _nodes_of(several: Grouped, combine: Any, level: int, places: list[int]) -> list[Any]:
+    keys, layer, graph = several.sums(combine, level, places)
+    return [Delayed(key, graph, layer=layer) for key in keys]
 
 
 def _combined(combine: Callable[[list[Any]], Any], *parts: Any) -> Any:

@@ -22,7 +22,7 @@ from ..files.disk import disk_full
 from ..typing import PathInput, Seed
 from .blocks import check_blocks
 from .execution import active_client, compute, map_to_objects, persist, runs_in_process
-from .held import Held, as_dask, create_rows, fill
+from .held import Held, as_dask, create_rows, fill, in_pieces
 from .pieces import task_name
 from .scratch import ScratchFolder
 from .seeding import root_seed
@@ -261,6 +261,8 @@ class Products:
             return as_dask(held, array), fill(held, array, name, summarize)
         if fits or active_client() is not None:
             array = check_blocks(f"the product {name!r}", array)
+            if (pieces := in_pieces(array, name, summarize)) is not None:
+                return pieces
             if summarize is None:
                 return persist(array)[0], []
             summaries = map_to_objects(partial(_summary, summarize=summarize), array, name=task_name(f"{name}-sum"))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .blocks import check_blocks
 from .clients import active_client, large_graphs
-from .execution import compute, map_to_objects, persist
+from .execution import map_to_objects, objects_of, persist
 from .pieces import task_name
 from .products import budget_bytes
 
@@ -60,7 +60,7 @@ class Results:
         if array.nbytes <= self._left:
             self._left -= array.nbytes
             # Block by block: joined, they would be needed twice at a time.
-            boxes = compute(map_to_objects(_as_it_is, array, name=task_name(name)))[0]
+            boxes = objects_of(map_to_objects(_as_it_is, array, name=task_name(name)))
             name = f"dc-{name}-{uuid.uuid4().hex}"
             keys = _keys_of(array, name)
             return _lazy(_Graph(keys, dict(zip(keys, (box["block"] for box in boxes), strict=True))), name, array)

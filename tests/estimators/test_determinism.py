@@ -16,6 +16,7 @@ import zarr
 from threadpoolctl import threadpool_limits
 
 import daskcluster as dc
+from daskcluster.runtime import groups
 from tests.blocks import blocks_of
 from tests.estimators.cases import (
     CASES,
@@ -27,6 +28,7 @@ from tests.estimators.cases import (
     of_ids,
     reference,
 )
+from tests.slow import slowly
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -34,6 +36,27 @@ pytestmark = pytest.mark.usefixtures("small_blocks")
 FEW = of_ids("KMeans-parallel", "USPEC-options", "Ensemble-FastCSC-SEC", "ISEC", "CSPML")
 #: Some whose products travel between processes in every way.
 TRAVELLING = of_ids("KMeans-parallel", "USENC", "Ensemble-KMeans-ISEC", "FastCSC-pairs")
+
+
+# -- tasks of several blocks ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def several(monkeypatch):
+    """Tasks of several blocks, however few there are."""
+    monkeypatch.setattr(groups, "LEAST_BLOCKS", 2)
+    monkeypatch.setattr(groups, "TASKS_A_THREAD", 0)
+
+
+@pytest.mark.parametrize("case", [*map(as_parameter, FEW), *slowly(*(case for case in CASES if case not in FEW))])
+def test_tasks_of_several_blocks(case, several):
+    with dask.config.set(scheduler="synchronous"):
+        assert_equal_fits(case.fit(), reference(case))
+
+
+@every(of_ids("USPEC", "FastCSC"))
+def test_pieces_that_workers_hold(case, several, client_inprocess):
+    assert_equal_fits(case.fit(), reference(case))
 
 
 # -- chunks ----------------------------------------------------------------------------------------------------------
