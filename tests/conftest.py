@@ -92,6 +92,15 @@ def small_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of several row blocks, however few there are."""
+    from daskcluster.runtime import groups
+
+    monkeypatch.setattr(groups, "LEAST_BLOCKS", 2)
+    monkeypatch.setattr(groups, "TASKS_A_THREAD", 0)
+
+
 # A free port for the dashboard's server, which cannot be turned off: 8787 may be taken, which warns.
 DASHBOARD = "127.0.0.1:0"
 

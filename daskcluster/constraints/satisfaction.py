@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..io.inputs import open_column
 from ..markup import html_table
-from ..runtime.execution import compute, map_to_objects
+from ..runtime.execution import map_to_objects, objects_of
 from ..runtime.pieces import array_pieces, recut
 from .labels import check_labels, check_weights, whole_labels
 from .links import Links, named_rows
@@ -123,7 +123,7 @@ def satisfaction_of_labels(
         chunks=(known.chunks[0], (2,)),
     )
     weights = None if weight is None else _chunked(weight, chunks)
-    parts = list(compute(map_to_objects(_table_of_block, both, name="dc-satisfied", weights=weights, starts=starts))[0])
+    parts = objects_of(map_to_objects(_table_of_block, both, name="dc-satisfied", weights=weights, starts=starts))
     pairs, place = np.unique(np.concatenate([part["pairs"] for part in parts]), axis=0, return_inverse=True)
     n_pairs = len(pairs)
     counts, sums, squares = (

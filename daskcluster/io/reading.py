@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..runtime.blocks import as_declared, check_blocks
-from ..runtime.execution import compute, map_to_objects, runs_in_process
+from ..runtime.execution import map_to_objects, objects_of, runs_in_process
 from ..runtime.pieces import array_pieces, read_pieces
 from ..runtime.visibility import Seen, check_shareable
 from .graphs import bytes_behind, stores_of
@@ -159,7 +159,7 @@ def known_rows(name: str, array: da.Array) -> da.Array:
     if array.ndim > 1 and np.isnan(array.shape[1]):
         raise ValueError(f"{name} must have a known number of features, got chunks {array.chunks}")
     first = array.blocks[:, 0] if array.ndim > 1 and array.numblocks[1] > 1 else array
-    lengths = tuple(found["rows"] for found in compute(map_to_objects(_length, first, name="dc-count"))[0])
+    lengths = tuple(found["rows"] for found in objects_of(map_to_objects(_length, first, name="dc-count")))
     logger.info("counted the rows of %d chunks of unknown length: %d rows", len(lengths), sum(lengths))
     return check_blocks(name, array, (lengths, *array.chunks[1:]), seen)
 

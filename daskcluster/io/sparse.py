@@ -25,7 +25,7 @@ from ..files.nodes import CSR
 from ..files.records import keep_kind
 from ..kernels.sparse_rows import SparseRows
 from ..runtime.blocks import check_blocks
-from ..runtime.execution import compute, map_to_objects, runs_in_process
+from ..runtime.execution import map_to_objects, objects_of, runs_in_process
 from ..runtime.pieces import read_pieces
 from ..runtime.visibility import check_shareable
 from .missing import check_chunks
@@ -290,7 +290,7 @@ def _declared(name: str, array: da.Array, chunks: Any) -> da.Array:
 
 def _counted(array: da.Array) -> list[dict[str, Any]]:
     """Rows and numbers of each chunk, by one pass over them."""
-    return list(compute(map_to_objects(_count, array, name="dc-count"))[0])
+    return objects_of(map_to_objects(_count, array, name="dc-count"))
 
 
 def _count(block: Any, number: int) -> dict[str, Any]:

@@ -226,10 +226,10 @@ def map_to_objects(
     numbered: bool = True,
     **kwargs: Any,
 ) -> da.Array:
-    """Apply a block function that returns a small dict: -> (n_blocks,) object array, for `compute` in block order.
+    """Apply a block function that returns a small dict: -> object array of one box a block, see `objects_of`.
 
-    The function takes the block's number as `number`, unless it is not `numbered`, and the block's `weights` (rows, 1)
-    when these are given.
+    It has the axes of the blocks: with one less, dask would run a second task a block. The function takes the block's
+    number as `number`, unless it is not `numbered`, and the block's `weights` (rows, 1) when these are given.
     """
     others = [] if weights is None else [as_column(weights)]
     return da.map_blocks(
@@ -238,9 +238,8 @@ def map_to_objects(
         *others,
         token=name,
         dtype=object,
-        meta=np.empty((0,), object),
-        drop_axis=1 if blocks.ndim == 2 else None,
-        chunks=((1,) * blocks.numblocks[0],),
+        meta=np.empty((0,) * blocks.ndim, object),
+        chunks=((1,) * blocks.numblocks[0], (1,))[: blocks.ndim],
         **kwargs,
     )
 
@@ -248,7 +247,7 @@ def map_to_objects(
 def objects_of(boxes: da.Array) -> list[Any]:
     """Compute what `map_to_objects` gives, in tasks of several blocks where there are very many."""
     several = grouped(boxes, blocks_a_task(boxes.numblocks[0]))
-    return list(compute(boxes if several is None else several.objects())[0])
+    return list(compute(boxes if several is None else several.objects())[0].ravel())
 
 
 def _boxed(
@@ -263,8 +262,8 @@ def _boxed(
         kwargs["weights"] = weights
     if numbered:
         kwargs["number"] = block_id[0]
-    box = np.empty(1, object)
-    box[0] = function(block, **kwargs)
+    box = np.empty((1,) * block.ndim, object)
+    box.flat[0] = function(block, **kwargs)
     return box
 
 

@@ -191,7 +191,7 @@ class Grouped:
     Parameters
     ----------
     array : dask array
-        (n_blocks,) boxes of objects, see `map_to_objects`.
+        Boxes of objects, one a block, see `map_to_objects`.
     size : int
     graph : HighLevelGraph
     made : dict
@@ -335,7 +335,7 @@ def _as_objects(values: list[Any]) -> Any:
 
 
 def _list(recipe: _Recipe, *numbers_and_values: Any) -> list[Any]:
-    return [box[0] for box in recipe.blocks(*numbers_and_values)]
+    return [box.item() for box in recipe.blocks(*numbers_and_values)]
 
 
 def _sum(combine: Callable[[list[Any]], Any], recipe: _Recipe, *numbers_and_values: Any) -> Any:

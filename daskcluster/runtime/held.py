@@ -203,7 +203,7 @@ def fill_blocks(
     """Compute some blocks of an array into a target; `done` gets each one's number, and its summary and digest."""
     writer = partial(_write_block, target=target, size=array.chunksize[0], name=name, summarize=summarize, digest=True)
     tasks = map_to_objects(writer, array, name=task_name(name)).to_delayed().ravel()
-    compute_each([tasks[number] for number in numbers], lambda place, box: done(numbers[place], box[0]))
+    compute_each([tasks[number] for number in numbers], lambda place, box: done(numbers[place], box.item()))
 
 
 def in_pieces(array: da.Array, name: str, summarize: Summarize | None) -> tuple[da.Array, list[dict[str, Any]]] | None:

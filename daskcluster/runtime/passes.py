@@ -47,8 +47,8 @@ def mapped(
 
     def done(place: int, box: Any) -> None:
         unit = unit_name(0, missing[place])
-        found[unit] = box[0]
-        record.add(unit, box[0])
+        found[unit] = box.item()
+        record.add(unit, found[unit])
 
     if missing:
         tasks = lazy.to_delayed().ravel()
@@ -140,4 +140,4 @@ def _combined(combine: Callable[[list[Any]], Any], *parts: Any) -> Any:
 
 def _unboxed(value: Any) -> Any:
     """A result, which is boxed where it is one block's."""
-    return value[0] if isinstance(value, np.ndarray) else value
+    return value.item() if isinstance(value, np.ndarray) else value

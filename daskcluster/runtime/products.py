@@ -267,7 +267,7 @@ class Products:
                 return persist(array)[0], []
             summaries = map_to_objects(partial(_summary, summarize=summarize), array, name=task_name(f"{name}-sum"))
             persisted, summaries = persist(array, summaries)
-            return persisted, list(compute(summaries)[0])
+            return persisted, list(compute(summaries)[0].ravel())
         if self._scratch is None:
             self._scratch = ScratchFolder()
         return _write_scratch(self._scratch, name, array, summarize)

@@ -16,7 +16,6 @@ import zarr
 from threadpoolctl import threadpool_limits
 
 import daskcluster as dc
-from daskcluster.runtime import groups
 from tests.blocks import blocks_of
 from tests.estimators.cases import (
     CASES,
@@ -41,21 +40,14 @@ TRAVELLING = of_ids("KMeans-parallel", "USENC", "Ensemble-KMeans-ISEC", "FastCSC
 # -- tasks of several blocks ------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def several(monkeypatch):
-    """Tasks of several blocks, however few there are."""
-    monkeypatch.setattr(groups, "LEAST_BLOCKS", 2)
-    monkeypatch.setattr(groups, "TASKS_A_THREAD", 0)
-
-
 @pytest.mark.parametrize("case", [*map(as_parameter, FEW), *slowly(*(case for case in CASES if case not in FEW))])
-def test_tasks_of_several_blocks(case, several):
+def test_tasks_of_several_blocks(case, several_blocks):
     with dask.config.set(scheduler="synchronous"):
         assert_equal_fits(case.fit(), reference(case))
 
 
 @every(of_ids("USPEC", "FastCSC"))
-def test_pieces_that_workers_hold(case, several, client_inprocess):
+def test_pieces_that_workers_hold(case, several_blocks, client_inprocess):
     assert_equal_fits(case.fit(), reference(case))
 
 

@@ -77,6 +77,14 @@ def test_labels_are_those_of_dense_rows(name):
     np.testing.assert_allclose(model.transform(S), dense.transform(D), atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "name", ["KMeans", "USPEC", *slowly(*(name for name in ESTIMATORS if name not in ("KMeans", "USPEC")))]
+)
+def test_labels_of_tasks_of_several_blocks(name, several_blocks):
+    make, more = ESTIMATORS[name]
+    assert_array_equal(make().fit(S, **more).labels_, fit_of(name).labels_)
+
+
 def test_numbers_are_those_of_dense_rows():
     model, dense = fit_of("KMeans-weights"), ESTIMATORS["KMeans-weights"][0]().fit(D, sample_weight=WEIGHTS)
     np.testing.assert_allclose(model.cluster_centers_, dense.cluster_centers_, atol=1e-12)

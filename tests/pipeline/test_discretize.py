@@ -23,7 +23,7 @@ from daskcluster.pipeline.lift import LiftedRows, LinkedRows
 from daskcluster.pipeline.lloyd import nearest_centers
 from daskcluster.pipeline.neighbors import index_representatives, nearest_representatives
 from daskcluster.pipeline.rows import RowForm
-from daskcluster.runtime.execution import compute, map_to_objects
+from daskcluster.runtime.execution import map_to_objects, objects_of
 from tests.reference import lloyd, uspec
 from tests.strategies import chunkings
 
@@ -225,7 +225,7 @@ def embed_by_stages(X, representatives, n_neighbors, k, neighborhood):
     def sums(block, number):
         return distance_sum(block)
 
-    sigma = mean_distance(list(compute(map_to_objects(sums, nearest, name="dc-sum"))[0]))
+    sigma = mean_distance(objects_of(map_to_objects(sums, nearest, name="dc-sum")))
     graph = affinity_graph(nearest, sigma, representatives)
     found = transfer_cut(graph, k)
     return nearest, LiftedRows(graph.edges_of, found.vectors), sigma, found, index

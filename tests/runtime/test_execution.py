@@ -25,10 +25,12 @@ from daskcluster.runtime.execution import (
     compute,
     map_rows,
     map_to_objects,
+    objects_of,
     persist,
     reduce_blocks,
     runs_in_process,
 )
+from daskcluster.runtime.pieces import read_pieces
 
 #: Rows of a canonical block.
 BLOCK_ROWS = 64
@@ -149,7 +151,7 @@ def test_nothing_runs_while_graphs_are_built():
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 def test_objects_come_in_block_order(scheduler):
     with dask.config.set(scheduler=scheduler):
-        (found,) = compute(map_to_objects(describe, numbered(23, 2), name="dc-describe", add=5))
+        found = objects_of(map_to_objects(describe, numbered(23, 2), name="dc-describe", add=5))
     assert [part["number"] for part in found] == list(range(12))
     assert list(chain(*(part["rows"] for part in found))) == list(range(23))
     assert {part["add"] for part in found} == {5}
@@ -157,13 +159,13 @@ def test_objects_come_in_block_order(scheduler):
 
 def test_objects_take_weights_and_arrays_of_one_axis():
     weights = da.from_array(np.arange(5) / 2, chunks=2)
-    (found,) = compute(map_to_objects(describe, numbered(5, 2), name="dc-describe", weights=weights))
+    found = objects_of(map_to_objects(describe, numbered(5, 2), name="dc-describe", weights=weights))
     assert [part["weights"] for part in found] == [[[0.0], [0.5]], [[1.0], [1.5]], [[2.0]]]
 
     def lengths(block, number):
         return {"shape": block.shape}
 
-    (found,) = compute(map_to_objects(lengths, da.arange(5, chunks=2), name="dc-length"))
+    found = objects_of(map_to_objects(lengths, da.arange(5, chunks=2), name="dc-length"))
     assert [part["shape"] for part in found] == [(2,), (2,), (1,)]
 
 
@@ -192,11 +194,21 @@ def test_task_names_start_with_the_given_name():
     blocks = numbered(20, 1)
     with counted_tasks() as names, dask.config.set({"optimization.fuse.active": False}):
         compute(map_rows(double, blocks, name="dc-twice", columns=1, dtype=int))
-        compute(map_to_objects(describe, blocks, name="dc-tell"))
+        objects_of(map_to_objects(describe, blocks, name="dc-tell"))
         compute(reduce_blocks(rows_of, join, blocks, name="dc-join"))
     counts = Counter(names)
     assert counts["dc-twice"] == counts["dc-tell"] == counts["dc-join"] == 20
     assert counts["dc-join-partial"] == 3  # 20 partial results, eight at a time
+
+
+def test_a_block_that_is_read_is_one_task():
+    def read(source, block_id):
+        return np.full((1, 1), block_id[0])
+
+    blocks = read_pieces(read, None, ((1,) * 5, (1,)), np.dtype(int), name="read")
+    with counted_tasks() as names:
+        objects_of(map_to_objects(describe, blocks, name="dc-tell"))
+    assert [name for name in names if name.startswith("dc-") and name != "dc-source"] == ["dc-tell"] * 5
 
 
 # -- the active scheduler
@@ -227,7 +239,7 @@ def test_work_goes_to_the_active_client(client_inprocess):
 
         return {"worker": get_worker().address}
 
-    (found,) = compute(map_to_objects(where, numbered(4, 1), name="dc-where"))
+    found = objects_of(map_to_objects(where, numbered(4, 1), name="dc-where"))
     assert {part["worker"] for part in found} <= set(client_inprocess.scheduler_info()["workers"])
     (held,) = persist(map_rows(double, numbered(4, 1), name="dc-double", columns=1, dtype=int))
     assert set(client_inprocess.who_has(held)) == {key for key in dask.core.flatten(held.__dask_keys__())}
@@ -240,9 +252,9 @@ def test_work_goes_to_the_active_local_scheduler():
 
     blocks = numbered(4, 1)
     with dask.config.set(scheduler="synchronous"):
-        assert {part["thread"] for part in compute(map_to_objects(thread, blocks, name="dc-t"))[0]} == {get_ident()}
+        assert {part["thread"] for part in objects_of(map_to_objects(thread, blocks, name="dc-t"))} == {get_ident()}
     with dask.config.set(scheduler="threads"):
-        assert get_ident() not in {part["thread"] for part in compute(map_to_objects(thread, blocks, name="dc-u"))[0]}
+        assert get_ident() not in {part["thread"] for part in objects_of(map_to_objects(thread, blocks, name="dc-u"))}
 
 
 def test_persist_computes_once():
@@ -264,8 +276,10 @@ def test_tasks_have_one_blas_thread():
 
     blocks = numbered(4, 1)
     with threadpool_limits(2, user_api="blas"):
-        (by_the_package,) = compute(map_to_objects(threads, blocks, name="dc-threads"))
-        by_the_user = map_to_objects(threads, blocks, name="dc-threads").compute()  # labels_.compute() is like this
+        by_the_package = objects_of(map_to_objects(threads, blocks, name="dc-threads"))
+        by_the_user = (
+            map_to_objects(threads, blocks, name="dc-threads").compute().flat
+        )  # labels_.compute() is like this
         assert {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"} == {2}
     assert [part["threads"] for part in [*by_the_package, *by_the_user]] == [{1}] * 8
 

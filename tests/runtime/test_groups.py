@@ -21,13 +21,6 @@ from daskcluster.runtime.products import Products
 N_BLOCKS = FAN_IN**2 + FAN_IN + 3
 
 
-@pytest.fixture
-def several(monkeypatch):
-    """Tasks of several blocks, however few there are."""
-    monkeypatch.setattr(groups, "LEAST_BLOCKS", 2)
-    monkeypatch.setattr(groups, "TASKS_A_THREAD", 0)
-
-
 def read(source, block_id):
     return np.full((3, 1), source * block_id[0])
 
@@ -63,7 +56,7 @@ def join(parts):
 
 
 @pytest.mark.parametrize("n_blocks", [2, FAN_IN, N_BLOCKS])
-def test_objects_of_blocks(several, n_blocks):
+def test_objects_of_blocks(several_blocks, n_blocks):
     weights = map_rows(np.ravel, blocks(n_blocks), name="dc-weights", columns=None, dtype=int)
     boxes = map_to_objects(tell, blocks(n_blocks), name="dc-tell", weights=weights, add=once(1, "one"))
     found, names = counted(grouped(boxes, FAN_IN).objects())
@@ -76,7 +69,7 @@ def test_objects_of_blocks(several, n_blocks):
 
 @pytest.mark.parametrize("n_blocks", [FAN_IN + 1, N_BLOCKS])
 @pytest.mark.parametrize("weighed", [False, True])
-def test_the_tree_of_a_reduction_stays(monkeypatch, several, n_blocks, weighed):
+def test_the_tree_of_a_reduction_stays(monkeypatch, several_blocks, n_blocks, weighed):
     weights = map_rows(np.ravel, blocks(n_blocks), name="dc-weights", columns=None, dtype=int) if weighed else None
     found, names = counted(reduce_blocks(value_of, join, blocks(n_blocks), name="dc-join", weights=weights))
     monkeypatch.setattr(groups, "LEAST_BLOCKS", 10**9)
@@ -87,7 +80,7 @@ def test_the_tree_of_a_reduction_stays(monkeypatch, several, n_blocks, weighed):
     assert n_blocks < N_BLOCKS or sum(names.values()) < sum(single.values()) / 4
 
 
-def test_blocks_that_others_make_are_tasks_of_their_own(several):
+def test_blocks_that_others_make_are_tasks_of_their_own(several_blocks):
     """They would all have to be there at a time."""
     array = da.from_array(np.arange(60).reshape(60, 1), chunks=(3, 1))
     assert grouped(map_to_objects(tell, array, name="dc-tell"), FAN_IN) is None
@@ -108,7 +101,7 @@ def test_few_blocks_are_a_task_each(client_inprocess):
         assert held_blocks(least, 1) == 1  # rows are held block by block where there are no workers
 
 
-def test_workers_hold_pieces(several, client_inprocess):
+def test_workers_hold_pieces(several_blocks, client_inprocess):
     """Later passes go over them in tasks of several blocks; who wants single blocks gets them."""
 
     def summarize(block):
@@ -126,7 +119,7 @@ def test_workers_hold_pieces(several, client_inprocess):
     assert Products(None, "test", {}, 0).rows("rows", blocks())[1] == []
 
 
-def test_graphs_do_not_grow_with_the_blocks(several):
+def test_graphs_do_not_grow_with_the_blocks(several_blocks):
     """What every task shares travels once; a task is a few numbers."""
     from distributed.protocol.pickle import dumps
 
@@ -142,7 +135,7 @@ def test_graphs_do_not_grow_with_the_blocks(several):
     assert many - few < 49 * 400
 
 
-def test_what_was_summed_before_an_interruption_stays(several, tmp_path):
+def test_what_was_summed_before_an_interruption_stays(several_blocks, tmp_path):
     done = []
 
     def value(block, stop):
