@@ -200,7 +200,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("broken")
     with blocks_of(BLOCK_ROWS), pytest.MonkeyPatch.context() as patch:
         patch.setattr("daskcluster.runtime.parts.SAVED_SECONDS", 0.0)
-        stopped(USPEC, stored(USPEC, folder), folder / "run", 13)
+        stopped(USPEC, stored(USPEC, folder), folder / "run", 8)
     return folder
 
 
