@@ -32,7 +32,7 @@ FAN_IN = 8
 #: Fewer blocks are a task each.
 LEAST_BLOCKS = 512
 #: Tasks of each thread that are left in a pass, so that all threads end it at nearly the same time.
-TASKS_A_THREAD = 16
+TASKS_A_THREAD = 4
 #: Threads of a cluster whose workers have not come yet.
 LIKELY_THREADS = 64
 #: Rows that workers hold for later passes are no longer pieces than that: one may travel, or be read back from a disk.
