@@ -266,7 +266,7 @@ ESTIMATOR_OPTIONS = (
         "metric",
         click.Choice(["euclidean", "cosine"]),
         "Distance of rows.",
-        {"uspec": "euclidean", "fastcsc": "euclidean", "usenc": "euclidean"},
+        {"uspec": "euclidean", "fastcsc": "euclidean", "usenc": "euclidean", "kmeans": "euclidean"},
     ),
     EstimatorOption(
         "--init",

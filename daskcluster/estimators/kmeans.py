@@ -14,6 +14,7 @@ from ..errors import warn_user
 from ..io.inputs import Rows, check_column
 from ..kernels.points import like_points, sqdist_to_all
 from ..kernels.sparse_rows import is_sparse
+from ..pipeline.directions import fill_undirected, row_points
 from ..pipeline.discretize import assign_labels, warn_fewer
 from ..pipeline.kmeans import INITS, Given, LloydPasses, Starts, sample_size
 from ..pipeline.lloyd import nearest_centers
@@ -60,6 +61,9 @@ class KMeans(RowClusterer):
     tol : float
         Stop when the centres move by less: squared and summed, relative to the mean variance of the features. With 0
         when they stay, but for rounding.
+    metric : {"euclidean", "cosine"}
+        With "cosine" rows count by their direction, centres have unit length, and the distance is 1 - cos. Rows of
+        zeros have no direction: they count nowhere, and get the label 0.
     missing : {"raise", "label"}
         Rows with NaN or infinity: an error that names the first one, or the label -1.
     random_state : int, numpy RandomState or Generator, or None
@@ -71,12 +75,12 @@ class KMeans(RowClusterer):
     Attributes
     ----------
     cluster_centers_ : (n_clusters_, d) float64, or float32 for float32 rows
-        In the order of their first row. Sums and distances are taken in float64 all the same, and rows are assigned by
-        centres that are not rounded.
+        In the order of their first row; at unit length for "cosine". Sums and distances are taken in float64 all the
+        same, and rows are assigned by centres that are not rounded.
     labels_ : (n,) int32
         NumPy for NumPy; a lazy dask array for chunked input, which is no part of a pickled or copied model.
     inertia_ : float
-        Weighted sum of squared distances to the nearest centre.
+        Weighted sum of squared distances to the nearest centre, or of 1 - cos.
     n_clusters_ : int
         k, or fewer (with a `FewerClustersWarning`) when there are fewer distinct rows with weight.
     n_iter_ : int
@@ -85,9 +89,10 @@ class KMeans(RowClusterer):
 
     Notes
     -----
-    Lloyd 1982; starts by Arthur and Vassilvitskii 2007 or Bahmani et al. 2012. Unlike in scikit-learn the centres are
-    those by which the last pass assigned, so `labels_`, `inertia_` and `predict` agree to the last bit. The sample has
-    at least 16,384 rows; with weights it is drawn with probability in proportion to them.
+    Lloyd 1982; with "cosine" the spherical k-means of Dhillon and Modha 2001. Starts by Arthur and Vassilvitskii 2007
+    or Bahmani et al. 2012. Unlike in scikit-learn the centres are those by which the last pass assigned, so `labels_`,
+    `inertia_` and `predict` agree to the last bit. The sample has at least 16,384 rows; with weights it is drawn with
+    probability in proportion to them.
 
     Examples
     --------
@@ -110,6 +115,7 @@ class KMeans(RowClusterer):
         n_init: int | Literal["auto"] = 1,
         max_iter: int = 100,
         tol: float = 1e-4,
+        metric: str = "euclidean",
         missing: str = "raise",
         random_state: Seed = None,
         storage: PathInput | None = None,
@@ -120,6 +126,7 @@ class KMeans(RowClusterer):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.metric = metric
         self.missing = missing
         self.random_state = random_state
         self.storage = storage
@@ -151,7 +158,7 @@ class KMeans(RowClusterer):
             centers = found.form.restore(made.centers)
             self._centers = centers.toarray() if is_sparse(centers) else centers
             self.cluster_centers_ = self._centers.astype(float_dtype(run.rows.blocks.dtype))
-            self.inertia_ = float(made.inertia) / found.form.scale / found.form.scale
+            self.inertia_ = float(in_units(made.inertia, found.form))
             self.n_clusters_ = len(made.centers)
             self.n_iter_ = made.n_iter
             self._shift, self._scale = found.form.shift, found.form.scale
@@ -168,7 +175,7 @@ class KMeans(RowClusterer):
     def _stages(self) -> KMeansStages:
         init = self.init if isinstance(self.init, str) else "given"
         return KMeansStages(
-            Scan(self.n_clusters, sample_size(self.n_clusters)),
+            Scan(self.n_clusters, sample_size(self.n_clusters), self.metric),
             Starts(self.n_clusters, init, self._n_starts, self.max_iter, self.tol),
             LloydPasses(self.n_clusters, self.max_iter, self.tol),
             Label(task_row_bytes=8 * self.n_clusters, over_input=True),
@@ -181,6 +188,12 @@ class KMeans(RowClusterer):
         if self.n_init != "auto":
             raise TypeError(f"n_init must be an integer >= 1, got {self.n_init!r}; 'auto' is the only word")
         return 10 if isinstance(self.init, str) and self.init == "random" else 1
+
+    def _product_parameters(self) -> dict[str, Any]:
+        found = super()._product_parameters()
+        if self.metric == "euclidean":
+            del found["metric"]  # as the stores of earlier versions have it
+        return found
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -217,15 +230,20 @@ class KMeans(RowClusterer):
                 f"init must be one of {', '.join(map(repr, INITS))}, a finite array of shape {expected}, or a function "
                 f"that gives one, got {' '.join(repr(given).split()):.100}"
             )
+        if self.metric == "cosine" and not centers.any(axis=1).all():
+            row = int(np.argmin(centers.any(axis=1)))
+            raise ValueError(
+                f"init must have no row of zeros with metric='cosine', which has no direction; row {row} is"
+            )
         return centers
 
     @property
     def _form(self) -> RowForm:
-        return RowForm(self._shift, self._scale, False, not self._shift.any())
+        return RowForm(self._shift, self._scale, self.metric == "cosine", not self._shift.any())
 
     @property
     def _assignment(self) -> dict[str, Any]:
-        return {"points": PreparedRows(self._form), "centers": self._form.prepare_points(self._exact_centers)}
+        return {"points": row_points(self._form), "centers": self._form.prepare_points(self._exact_centers)}
 
     @property
     def _exact_centers(self) -> NDArray[np.float64]:
@@ -261,7 +279,7 @@ class KMeans(RowClusterer):
         Returns
         -------
         float
-            Computed at once, in one pass; missing rows count nothing.
+            Computed at once, in one pass; missing rows count nothing, nor do rows of zeros with "cosine".
 
         Raises
         ------
@@ -285,7 +303,8 @@ class KMeans(RowClusterer):
         Returns
         -------
         (n, n_clusters_) float64, or float32 where rows and centres are
-            Euclidean; NumPy for NumPy, a lazy dask array for chunked input; NaN for missing rows.
+            Euclidean, or 1 - cos, which is 1 for rows of zeros; NumPy for NumPy, a lazy dask array for chunked input;
+            NaN for missing rows.
         """
         return super().transform(X)
 
@@ -296,14 +315,21 @@ def float_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def distance_block(block: NDArray[Any], points: PreparedRows, centers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Euclidean distances of every row of a raw block to the centres, in the units of the input."""
+    """Distances of every row of a raw block to the centres, in the units of the input."""
     values, rows = points(block)
-    distances = np.sqrt(sqdist_to_all(values, like_points(centers, values))) / points.form.scale
-    return scatter_rows(distances, rows, len(block), np.nan)
+    squared, unit = sqdist_to_all(values, like_points(centers, values)), points.form.unit_length
+    distances = in_units(squared, points.form) if unit else np.sqrt(squared) / points.form.scale
+    distances = scatter_rows(distances, rows, len(block), np.nan)
+    return fill_undirected(distances, block, 1.0) if unit else distances
 
 
 def least_block(block: NDArray[Any], points: PreparedRows, centers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Squared distances of every row of a raw block to its nearest centre."""
+    """What every row of a raw block adds to the inertia."""
     values, rows = points(block)
-    squared = sqdist_to_all(values, like_points(centers, values)).min(axis=1) / points.form.scale / points.form.scale
-    return scatter_rows(squared, rows, len(block), np.nan)
+    squared = sqdist_to_all(values, like_points(centers, values)).min(axis=1)
+    return scatter_rows(in_units(squared, points.form), rows, len(block), np.nan)
+
+
+def in_units(squared: Any, form: RowForm) -> Any:
+    """Squared distances between prepared rows in the units of the input; half of them is 1 - cos at unit length."""
+    return squared / 2 if form.unit_length else squared / form.scale / form.scale

@@ -85,7 +85,7 @@ def sparse_sums(
 
 
 def moved_centers(centers: Any, sums: Any, masses: NDArray[np.float64], unit_length: bool) -> Any:
-    """Means of the clusters, if wanted at unit length; one without weight stays where it is.
+    """Means of the clusters, if wanted at unit length; one without weight, or direction, stays where it is.
 
     `sums` are of differences to the centres, or, sparse, of the points themselves.
     """
@@ -94,12 +94,16 @@ def moved_centers(centers: Any, sums: Any, masses: NDArray[np.float64], unit_len
         factors = np.where(with_rows, masses, 1.0)
         means = sums.with_data(sums.data / np.repeat(factors, np.diff(sums.indptr)))
         moved = means if with_rows.all() else in_other_rows(means, ~with_rows, centers)
-        return unit_rows(moved) if unit_length else moved
+        if not unit_length:
+            return moved
+        directed = moved.any(axis=1)
+        return unit_rows(moved if directed.all() else in_other_rows(moved, ~directed, centers))
     masses = masses[:, None]
     moved = centers + np.divide(sums, masses, out=np.zeros_like(centers), where=masses > 0)
     if unit_length:
         norms = np.sqrt(np.einsum("ij,ij->i", moved, moved))[:, None]
         np.divide(moved, norms, out=moved, where=norms > 0)
+        in_other_rows(moved, norms[:, 0] == 0, centers)
     return moved
 
 

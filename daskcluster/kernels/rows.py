@@ -104,12 +104,9 @@ def prepare_rows(
         block = block.toarray()
     dtype = compute_dtype(block.dtype)
     if unit_length:
-        rows = block.astype(np.float64)
-        largest = np.abs(rows).max(axis=1, keepdims=True)
-        rows /= np.where(largest > 0, largest, 1.0)
-        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-        rows /= np.where(norms > 0, norms, 1.0)
-        return rows.astype(dtype)
+        rows = block.astype(np.float64, order="C")
+        _to_unit_length(rows)
+        return rows.astype(dtype, copy=False)
     rows = block.astype(dtype, order="C")
     try:
         with np.errstate(over="raise"):
@@ -120,6 +117,24 @@ def prepare_rows(
         rows = np.clip(block.astype(dtype, order="C"), -most, most) * dtype.type(scale)
     rows -= (shift * scale).astype(dtype)
     return rows
+
+
+@jit
+def _to_unit_length(rows):
+    """Divide rows (n, d) of float64 by their length, in place: to the last bit as `unit_rows` does it."""
+    for i in range(rows.shape[0]):
+        largest = 0.0
+        for f in range(rows.shape[1]):
+            largest = max(largest, abs(rows[i, f]))
+        if largest == 0:
+            continue
+        total = 0.0
+        for f in range(rows.shape[1]):
+            rows[i, f] /= largest
+            total += rows[i, f] * rows[i, f]
+        length = np.sqrt(total)
+        for f in range(rows.shape[1]):
+            rows[i, f] /= length
 
 
 def _prepare_sparse(block: SparseRows, scale: float, unit_length: bool) -> SparseRows:

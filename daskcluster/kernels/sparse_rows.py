@@ -195,7 +195,7 @@ def _sqlengths(indptr, data):
 
 @jit
 def _unit(indptr, data):
-    """Numbers of rows divided by the row's length, as `prepare_rows` does it."""
+    """Numbers of rows divided by the row's length, as `prepare_rows` does it for dense rows, to the last bit."""
     out = np.empty_like(data)
     for i in range(len(indptr) - 1):
         largest = 0.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
@@ -32,9 +32,9 @@ from ..runtime.passes import mapped, reduced
 from ..runtime.seeding import stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_option, check_real
+from .directions import row_points
 from .farthest import NO_WEIGHTS, Points, weights_of
 from .lloyd import Centers, best_of_starts, lloyd_block, lloyd_in_memory, lloyd_over_blocks
-from .rows import PreparedRows
 from .scan import RowScan
 
 __all__ = [
@@ -63,6 +63,13 @@ LEAST_TOL = 1e-24
 
 #: Centres (k, d) that a user gives, or a function of the sampled rows and a seed that gives them.
 Given = NDArray[np.float64] | Callable[[NDArray[Any], int], NDArray[np.float64]]
+
+
+class Sampled(NamedTuple):
+    """Prepared rows of the sample that take part (s, d), and their weights (s,), or (0,) for weights of 1."""
+
+    points: NDArray[np.floating]
+    weights: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -104,20 +111,38 @@ class Starts(Stage):
             given = given(sample, int(stream(run.seed, "starts", 0).integers(2**31)))
         if given is not None:
             return like_points(found.form.prepare_points(given), found.sample)
-        sample = found.form.prepare(found.sample)
+        sample = self._sampled(found)
         starts = (self._start(run, found, sample, weights, number) for number in range(self.n_init))
-        best, _ = best_of_starts(sample, starts, found.sample_weights, max_iter=self.max_iter, tol=self.tol)
-        return best.centers
+        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "unit_length": found.form.unit_length}
+        return best_of_starts(sample.points, starts, sample.weights, **options)[0].centers
+
+    def _sampled(self, found: RowScan) -> Sampled:
+        points, rows = row_points(found.form)(found.sample)
+        if not len(points):
+            raise ValueError(
+                "X must have rows that are not all 0, which have no direction, with metric='cosine'; "
+                f"got none among {len(found.sample)} sampled ones"
+            )
+        weights = found.sample_weights
+        return Sampled(points, weights_of(weights, rows) if len(weights) else weights)
 
     def _start(
-        self, run: Run, found: RowScan, sample: NDArray[np.floating], weights: da.Array | None, number: int
+        self, run: Run, found: RowScan, sample: Sampled, weights: da.Array | None, number: int
     ) -> NDArray[np.float64]:
         rng = stream(run.seed, "starts", number)
         if self.init != "k-means||":
-            return center_starts(sample, self.n_clusters, rng, found.sample_weights, self.init)
-        first = center_starts(sample, 1, rng, found.sample_weights)
-        points = PreparedRows(found.form)
-        return parallel_starts(run.rows.blocks, points, first, self.n_clusters, run.seed + number, weights)
+            return center_starts(sample.points, self.n_clusters, rng, sample.weights, self.init)
+        first = center_starts(sample.points, 1, rng, sample.weights)
+        points = row_points(found.form)
+        return parallel_starts(
+            run.rows.blocks,
+            points,
+            first,
+            self.n_clusters,
+            run.seed + number,
+            weights,
+            unit_length=found.form.unit_length,
+        )
 
     def cost(self, sizes: Sizes) -> Cost:
         """k-means on the sample; k-means|| goes over all rows in each of its rounds."""
@@ -161,8 +186,9 @@ class LloydPasses(Stage):
     def _iterate(self, run: Run, found: RowScan, starts: NDArray[np.float64], weights: da.Array | None) -> Centers:
         sample = found.form.prepare(found.sample)
         limit = max(self.tol, LEAST_TOL) * mean_variance(sample)
-        points = PreparedRows(found.form)
+        points, unit = row_points(found.form), found.form.unit_length
         options: dict[str, Any] = {"max_iter": self.max_iter, "limit": limit, "n_clusters": self.n_clusters}
+        options["unit_length"] = unit
         return lloyd_over_blocks(run.rows.blocks, points, starts, weights, **options)
 
     def cost(self, sizes: Sizes) -> Cost:
@@ -232,6 +258,7 @@ def parallel_starts(
     n_clusters: int,
     root: int,
     weights: da.Array | None = None,
+    unit_length: bool = False,
 ) -> NDArray[np.float64]:
     """Starts by k-means|| over all rows.
 
@@ -244,6 +271,8 @@ def parallel_starts(
     n_clusters : int
     root : int
         Root seed; a row's random number depends on it, the round, and the row's block and place.
+    unit_length : bool
+        Whether the candidates are reclustered by their direction.
 
     Returns
     -------
@@ -270,7 +299,7 @@ def parallel_starts(
     task = partial(lloyd_block, points=points, centers=candidates)
     masses = reduced(task, add_parts, held, name="dc-weigh", weights=weights)["masses"]
     starts = center_starts(candidates, n_clusters, stream(root, "recluster"), masses)
-    return lloyd_in_memory(candidates, starts, masses)[0].centers
+    return lloyd_in_memory(candidates, starts, masses, unit_length=unit_length)[0].centers
 
 
 def _draw_block(

@@ -418,14 +418,19 @@ def _approximate_index(
 def nearest_block(block: NDArray[Any], index: RepresentativeIndex, n_neighbors: int) -> NDArray[np.int32]:
     """Raw row block -> packed edges (n, 2 K): K nearest representatives and distances; -1 for rows that are missing.
 
-    With ``metric="cosine"`` (unit-length rows) the distance is 1 - cos = sqdist / 2, and 1 for a row of zeros.
+    With ``metric="cosine"`` (unit-length rows) the distance is 1 - cos = sqdist / 2, and 1 for a row of zeros. All
+    are as far from that one, so rounding would choose: it is linked to the representatives nearest to the first.
     """
     finite = finite_rows(block)
     rows = index.form.prepare(block if finite is None else block[finite])
     with one_blas_thread():
         indices, distances = index.search(rows, n_neighbors)
     if index.form.unit_length:
-        distances = np.where(rows.any(axis=1)[:, None], np.float32(0.5) * distances * distances, np.float32(1))
+        distances = np.float32(0.5) * distances * distances
+        undirected = ~rows.any(axis=1)
+        if undirected.any():
+            first = index.points[:1].astype(rows.dtype)
+            indices[undirected], distances[undirected] = index.search(first, n_neighbors)[0], 1
     edges = pack_edges(indices, distances)
     if finite is None:
         return edges

@@ -15,9 +15,9 @@ from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import draw_ranks, stream
 from ..runtime.stages import Run, Stage
 from ..validation import check_integer, check_option
+from .directions import row_points
 from .kmeans import center_bytes, partial_bytes
 from .lloyd import lloyd_in_memory, lloyd_over_blocks
-from .rows import PreparedRows
 from .scan import RowScan
 
 __all__ = ["SELECTIONS", "Represent", "choose_representatives"]
@@ -191,7 +191,7 @@ def _select_kmeans(
     starts = _select_hybrid(rows, scan, candidates, n_representatives, max_iter, rng)
     return lloyd_over_blocks(
         rows.blocks,
-        PreparedRows(scan.form),
+        row_points(scan.form),
         starts,
         max_iter=max_iter,
         limit=KMEANS_TOL * mean_variance(candidates.rows),

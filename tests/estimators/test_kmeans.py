@@ -355,3 +355,76 @@ def test_fewer_clusters_are_told_as_scikit_learn_does():
 
     with pytest.warns(ConvergenceWarning, match="found 2 clusters"):
         dc.KMeans(5).fit(np.array([[0.0], [0.0], [1.0], [1.0], [1.0], [1.0]]))
+
+
+# -- by directions ---------------------------------------------------------------------------------------------------
+
+
+def directions() -> tuple[np.ndarray, np.ndarray]:
+    """Rows around three directions, of any length, some of them zeros or missing; and their direction, -1 for none."""
+    rng = np.random.default_rng(5)
+    truth = np.arange(900) % 3
+    X = (np.eye(3)[truth] + rng.normal(0, 0.05, (900, 3))) * rng.uniform(0.01, 100, (900, 1))
+    X[::50], truth[::50] = 0, -1
+    X[7], truth[7] = np.nan, -1
+    return X, truth
+
+
+@pytest.mark.parametrize("init", [*INITS, "given"])
+def test_directions_of_rows(init):
+    X, truth = directions()
+    given = np.eye(3) * 7 if init == "given" else init
+    model = dc.KMeans(3, metric="cosine", init=given, n_init="auto", missing="label", random_state=0).fit(X)
+    able = truth >= 0
+    assert adjusted_rand_score(truth[able], model.labels_[able]) == 1
+    assert model.labels_[7] == -1
+    assert not model.labels_[::50].any()  # no direction: the first cluster, which is that of the first other row
+    assert model.labels_[1] == 0
+    np.testing.assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1, rtol=1e-12)
+    means = [X[truth == k] / np.linalg.norm(X[truth == k], axis=1, keepdims=True) for k in (1, 2, 0)]
+    means = np.array([rows.sum(axis=0) / np.linalg.norm(rows.sum(axis=0)) for rows in means])
+    np.testing.assert_allclose(model.cluster_centers_, means, atol=1e-12)
+    away = 1 - X[able] @ means.T / np.linalg.norm(X[able], axis=1, keepdims=True)
+    np.testing.assert_allclose(model.transform(X)[able], away, atol=1e-12)
+    assert (model.transform(X)[::50] == 1).all()
+    assert np.isnan(model.transform(X)[7]).all()
+    assert model.inertia_ == pytest.approx(away.min(axis=1).sum())
+    assert model.score(X) == pytest.approx(-model.inertia_)
+    assert model.score(X, sample_weight=able * 2.0) == pytest.approx(-2 * model.inertia_)
+    assert (model.predict(X) == model.labels_).all()
+
+
+def test_directions_with_weights_and_in_chunks(tmp_path):
+    X, truth = directions()
+    X[7] = 1
+    weights = np.where(truth == 2, 0.0, 1.0)
+    make = lambda: dc.KMeans(2, metric="cosine", random_state=0)  # noqa: E731
+    model = make().fit(X, sample_weight=weights)
+    lazy = make().fit(da.from_array(X, chunks=(70, 3)), sample_weight=weights)
+    assert (np.asarray(lazy.labels_) == model.labels_).all()
+    assert model.cluster_centers_.tobytes() == lazy.cluster_centers_.tobytes()
+    assert (model.cluster_centers_.argmax(axis=1) == [1, 0]).all()  # no weight, no centre
+    model.save(tmp_path / "m.zarr")
+    assert (dc.load_model(tmp_path / "m.zarr").predict(X) == model.labels_).all()
+
+
+def test_what_has_no_direction_is_said():
+    with pytest.raises(ValueError, match="no row of zeros with metric='cosine', which has no direction; row 1 is"):
+        dc.KMeans(2, metric="cosine", init=[[1, 0], [0, 0]]).fit(np.eye(2))
+    with pytest.raises(ValueError, match=r"rows that are not all 0, .* got none among 40 sampled ones"):
+        dc.KMeans(2, metric="cosine").fit(np.zeros((40, 2)))
+    with pytest.raises(ValueError, match="metric must be"):
+        dc.KMeans(2, metric="cos").fit(np.eye(2))
+    with pytest.warns(dc.errors.FewerClustersWarning):
+        model = dc.KMeans(3, metric="cosine", random_state=0).fit([[1, 0], [2, 0], [0, 1], [0, 0]])
+    assert model.labels_.tolist() == [0, 0, 1, 0]
+
+
+def test_a_mean_without_direction_stays_where_it_is():
+    X = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    model = dc.KMeans(1, metric="cosine", init=[[0.0, 1.0]]).fit(X)
+    assert model.cluster_centers_.tolist() == [[0, 1]]
+    import scipy.sparse as sp
+
+    model = dc.KMeans(1, metric="cosine", init=[[0.0, 1.0]]).fit(sp.csr_array(X))
+    assert model.cluster_centers_.tolist() == [[0, 1]]

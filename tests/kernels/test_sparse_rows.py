@@ -112,7 +112,7 @@ def test_prepared_as_dense_rows(dtype, unit_length):
     dense = prepare_rows(given, *form)
     sparse = prepare_rows(SparseRows.of(given), *form, sparse=True)
     assert sparse.dtype == np.float64
-    np.testing.assert_allclose(sparse.toarray(), dense, rtol=1e-6 if unit_length else 0)
+    assert_array_equal(sparse.toarray(), dense)
     assert_array_equal(prepare_rows(SparseRows.of(given), *form), dense)
 
 

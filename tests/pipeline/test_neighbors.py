@@ -284,6 +284,10 @@ def test_distances_of_directions():
     indices, distances = unpack_edges(nearest_block(block, index_of(representatives, form=form), 3))
     assert indices[:2].tolist() == [[0, 1, 2], [1, 0, 2]]
     assert distances == pytest.approx(np.array([[0, 1, 2], [0.2, 0.4, 1.6], [1, 1, 1]]), abs=1e-6)
+    angles = np.linspace(0, 3, 40)
+    many = np.column_stack([np.cos(angles), np.sin(angles)])[::-1]
+    indices, _ = unpack_edges(nearest_block(block, index_of(many, form=form), 3))
+    assert indices[2].tolist() == [0, 1, 2]  # neighbours of the first, and no bridge between others
 
 
 @given(lengths=chunkings(N_ROWS))
