@@ -96,6 +96,7 @@ def _cell(
     runs = [record.metrics for record in records if not record.failed]
     failed = next((record.failed for record in records if record.failed), "") if not runs else ""
     values = [table.unit * metrics[table.metric] for metrics in runs if table.metric in metrics]
+    seconds = [metrics["seconds"] for metrics in runs if "seconds" in metrics]
     ours = mean(values) if values else None
     spread = stdev(values) if len(values) > 1 else None
     error = None if spread is None else spread / len(values) ** 0.5
@@ -117,7 +118,7 @@ def _cell(
         ours,
         spread,
         apart,
-        mean(metrics["seconds"] for metrics in runs) if runs else None,
+        mean(seconds) if seconds else None,
         table.paper_seconds.get((system, column)),
         {name: table.unit * mean(metrics[name] for metrics in runs) for name in table.also} if runs else {},
         failed,

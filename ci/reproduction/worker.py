@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import resource
+import time
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
@@ -56,7 +57,9 @@ def _serve(pipe: Connection) -> None:
             # Anonymous memory only: files that are mapped, such as the libraries, do not count.
             limit = int(experiment.gigabytes * 2**30)
             resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+            start = time.process_time()
             metrics = {key: float(value) for key, value in experiment.draw(system, column, number, paper_sizes).items()}
+            metrics["cost"] = time.process_time() - start
             pipe.send(("metrics", metrics))
         except MemoryError:
             pipe.send(("failed", f"out of memory ({experiment.gigabytes:g} GB)"))

@@ -48,7 +48,7 @@ def draw(system: str, column: str, number: int, paper_sizes: bool) -> dict[str, 
     """One draw; the seconds of a consensus are without those of the base clusterings."""
     X, y = load_set(column, paper_sizes)
     k = len(np.unique(y))
-    start = time.perf_counter()
+    start = time.process_time()
     if system == "k-means":
         labels: Any = kmeans(X, k, random_state=number)
     elif system == "spectral":
@@ -58,7 +58,7 @@ def draw(system: str, column: str, number: int, paper_sizes: bool) -> dict[str, 
         base, _ = _pool(column, number, paper_sizes)
         labels, seconds = find_consensus(system, base, k, number)
         return scores(y, labels, seconds)
-    return scores(y, labels, time.perf_counter() - start)
+    return scores(y, labels, time.process_time() - start)
 
 
 def draw_lambdas(system: str, column: str, number: int, paper_sizes: bool) -> dict[str, float]:
@@ -67,9 +67,9 @@ def draw_lambdas(system: str, column: str, number: int, paper_sizes: bool) -> di
     first, second = map(float, values.split(", "))
     base, _ = _pool(name, number, paper_sizes)
     y = load_set(name, paper_sizes)[1]
-    start = time.perf_counter()
+    start = time.process_time()
     model = dc.ISEC(len(np.unique(y)), partition="H", lambda_1=first, lambda_2=second, random_state=number)
-    return scores(y, model.fit_predict(base), time.perf_counter() - start)
+    return scores(y, model.fit_predict(base), time.process_time() - start)
 
 
 METHODS = Experiment("methods", draw)

@@ -60,9 +60,9 @@ def draw(system: str, column: str, number: int, paper_sizes: bool) -> dict[str, 
     X, y = load_set(name, paper_sizes)
     k = len(np.unique(y))
     if system == "k-means":
-        start = time.perf_counter()
+        start = time.process_time()
         labels: Any = kmeans(X, k, cosine=scipy.sparse.issparse(X), random_state=number)
-        return scores(y, labels, time.perf_counter() - start)
+        return scores(y, labels, time.process_time() - start)
     base, _ = _pool(name, number, paper_sizes, int(percent.rstrip("%")) / 100 if percent else 1.0)
     labels, seconds = find_consensus(system, base, k, number)
     return scores(y, labels, seconds)
