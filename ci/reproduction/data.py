@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ci.reproduction.synthetic import draw_points
 from daskcluster import datasets
 from daskcluster.datasets.files import data_folder
 
@@ -23,13 +24,13 @@ FILES = {
     "breast_w": "breast_w_699",
     "MNIST4K": "mnist4k",
 }
-#: Name in uspec_usenc_2019 -> function, rows in the paper.
+#: Name in uspec_usenc_2019 -> rows in the paper; the letters before the dash name the shapes.
 SYNTHETIC = {
-    "TB-1M": (datasets.make_two_bananas, 1_000_000),
-    "SF-2M": (datasets.make_smiling_face, 2_000_000),
-    "CC-5M": (datasets.make_concentric_circles, 5_000_000),
-    "CG-10M": (datasets.make_circles_gaussians, 10_000_000),
-    "Flower-20M": (datasets.make_flower, 20_000_000),
+    "TB-1M": 1_000_000,
+    "SF-2M": 2_000_000,
+    "CC-5M": 5_000_000,
+    "CG-10M": 10_000_000,
+    "Flower-20M": 20_000_000,
 }
 #: Rows of a synthetic set when the paper's are not asked for.
 FEW = 20_000
@@ -44,9 +45,7 @@ def load_set(name: str, paper_sizes: bool = False) -> tuple[Any, NDArray[np.int3
     Missing values (breast_w) become the mean of their column: no paper says what it does with them.
     """
     if name in SYNTHETIC:
-        make, rows = SYNTHETIC[name]
-        X, y = make(rows if paper_sizes else FEW, random_state=0)
-        return np.asarray(X), np.asarray(y)
+        return draw_points(name.partition("-")[0], SYNTHETIC[name] if paper_sizes else FEW, 0)
     if name == "cacmcisi":  # the rows of classic behind those of cranmed
         both, classes = datasets.load_benchmark("classic")
         n_first = len(datasets.load_benchmark("cranmed")[1])
