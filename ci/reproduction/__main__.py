@@ -12,14 +12,13 @@ from pathlib import Path
 from ci.reproduction.compare import compare, load_reasons
 from ci.reproduction.data import is_absent
 from ci.reproduction.pictures import draw_figure
+from ci.reproduction.plan import Plan, draws_of, efforts_of, load_plan
 from ci.reproduction.records import Record, Records
 from ci.reproduction.report import Filled, summary, text_of, write_index, write_page
 from ci.reproduction.values import Paper, Table, set_of
 from ci.reproduction.worker import Stopped, Worker, load_paper
 
 HERE = Path(__file__).parent
-#: Draws of a cell by default: enough for a standard error, few enough for all papers in hours.
-DRAWS = 3
 
 
 def paper_names() -> list[str]:
@@ -33,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("papers", nargs="*", metavar="PAPER", help=f"one of {', '.join(paper_names())}; default: all")
     made.add_argument("--table", action="append", default=[], metavar="N", help="this table only; may be repeated")
     made.add_argument("--figure", action="append", default=[], metavar="N", help="this figure only; may be repeated")
-    made.add_argument("--draws", type=int, default=DRAWS, metavar="D", help="draws of a cell (default %(default)s)")
+    made.add_argument("--draws", type=int, metavar="D", help="draws of a cell; default: as plan.toml has it, 0 to 3")
     made.add_argument("--hours", type=float, default=3.0, help="begin no draw after so many (default %(default)s)")
     made.add_argument("--sets", nargs="+", metavar="NAME", help="these data sets only")
     made.add_argument("--systems", nargs="+", metavar="NAME", help="these systems only")
@@ -63,12 +62,15 @@ def chosen(paper: Paper, arguments: argparse.Namespace) -> list[Table]:
 def run_table(paper: Paper, table: Table, arguments: argparse.Namespace, worker: Worker) -> None:
     """Run the draws of a table that are missing: all systems of one draw of one column after the other."""
     records = Records(arguments.results, paper.name, table.experiment.name)
+    plan = load_plan(HERE / "plan.toml")
     for column in table.columns:
         if is_absent(set_of(column)) or (arguments.sets and set_of(column) not in arguments.sets):
             continue
-        for number in range(arguments.draws):
-            for system in table.systems:
-                if arguments.systems and system not in arguments.systems:
+        systems = [one for one in table.systems if not arguments.systems or one in arguments.systems]
+        wanted = {system: _draws(arguments, plan, paper, table, system, column) for system in systems}
+        for number in range(max(wanted.values(), default=0)):
+            for system in systems:
+                if number >= wanted[system]:
                     continue
                 known = [r for r in records.of(system, column, arguments.paper_sizes) if r.draw <= number]
                 if any(r.draw == number and not (r.failed and arguments.retry) for r in known):
@@ -78,6 +80,13 @@ def run_table(paper: Paper, table: Table, arguments: argparse.Namespace, worker:
                 if time.monotonic() > arguments.until:
                     return
                 records.add(_one(paper, table, system, column, number, arguments.paper_sizes, worker))
+
+
+def _draws(arguments: argparse.Namespace, plan: Plan, paper: Paper, table: Table, system: str, column: str) -> int:
+    """Draws of a cell: what was asked for, else what the plan says."""
+    if arguments.draws is not None:
+        return int(arguments.draws)
+    return draws_of(plan, paper.name, table.experiment.name, system, column)
 
 
 def _one(
@@ -144,7 +153,8 @@ def main() -> None:
 
 def write_pages(arguments: argparse.Namespace) -> None:
     """Pages of all papers, whichever were run now, and the index."""
-    both = []
+    plan = load_plan(HERE / "plan.toml")
+    both, efforts = [], {}
     for paper in map(load_paper, paper_names()):
         found = filled(paper, paper.tables, arguments)
         drawn = [
@@ -154,7 +164,8 @@ def write_pages(arguments: argparse.Namespace) -> None:
         ]
         write_page(arguments.docs, paper, found, drawn)
         both.append((paper, found))
-    write_index(arguments.docs, both)
+        efforts[paper.name] = efforts_of(paper, plan, arguments.results)
+    write_index(arguments.docs, both, efforts)
 
 
 if __name__ == "__main__":

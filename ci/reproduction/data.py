@@ -32,6 +32,8 @@ SYNTHETIC = {
     "CG-10M": 10_000_000,
     "Flower-20M": 20_000_000,
 }
+#: Sets that a paper's own module draws.
+DRAWN = ("Weibo-like",)
 #: Rows of a synthetic set when the paper's are not asked for.
 FEW = 20_000
 
@@ -62,7 +64,7 @@ def load_set(name: str, paper_sizes: bool = False) -> tuple[Any, NDArray[np.int3
 
 def is_absent(name: str) -> bool:
     """Whether a real set has no file in the folder of data. Sets that are drawn never are absent."""
-    if name in SYNTHETIC:
+    if name in SYNTHETIC or name in DRAWN:
         return False
     try:
         folder = data_folder()

@@ -17,7 +17,7 @@ from ci.reproduction.systems.ecmc import completed_consensus
 from ci.reproduction.systems.gcc import PARTITIONS, graph_based_consensus
 from ci.reproduction.systems.kmeans import kmeans
 
-__all__ = ["CONSENSUS", "Pool", "find_consensus", "kmeans_pool"]
+__all__ = ["CONSENSUS", "Pool", "base_clusterings", "find_consensus", "kmeans_pool"]
 
 #: Base clusterings (n, m) and the seconds that making them took.
 Pool = tuple[NDArray[np.int32], float]
@@ -32,14 +32,18 @@ def kmeans_pool(
     With `share` below 1 each clusters that share of the rows, drawn for it; the others get -1.
     """
     X, _ = load_set(column, paper_sizes)
-    draw = np.random.default_rng([number, m, low, high])
+    return base_clusterings(X, np.random.default_rng([number, m, low, high]), m, low, high, cosine, share)
+
+
+def base_clusterings(
+    X: Any, rng: np.random.Generator, m: int, low: int, high: int, cosine: bool = False, share: float = 1.0
+) -> Pool:
+    """The same of given rows."""
     start = time.process_time()
     labels = np.full((X.shape[0], m), -1, np.int32)
     for member in range(m):
-        n_clusters, seed = int(draw.integers(low, high, endpoint=True)), int(draw.integers(2**31))
-        rows = (
-            np.sort(draw.choice(len(labels), round(share * len(labels)), replace=False)) if share < 1 else slice(None)
-        )
+        n_clusters, seed = int(rng.integers(low, high, endpoint=True)), int(rng.integers(2**31))
+        rows = np.sort(rng.choice(len(labels), round(share * len(labels)), replace=False)) if share < 1 else slice(None)
         labels[rows, member] = kmeans(X[rows], n_clusters, cosine=cosine, random_state=seed)
     return labels, time.process_time() - start
 

@@ -3,16 +3,53 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ci.reproduction.compare import MARKS, Compared
+from ci.reproduction.plan import Effort
 from ci.reproduction.values import Paper, Table, set_of
 
 __all__ = ["Filled", "cells_of", "summary", "text_of", "write_index", "write_page"]
 
 #: A table with its cells.
 Filled = tuple[Table, list[Compared]]
+
+INTRODUCTION = """
+`ci/reproduce` runs the systems that five papers compare and prints each cell of their tables beside what it found.
+These pages are what it wrote: nothing on them was typed but the papers' own numbers, the notes, and the reasons. A
+cell has the published value and spread, ours with the standard deviation over the draws, the difference in standard
+errors of *ours*, the seconds, and a mark:
+""".strip().splitlines()
+
+HOW_TO_READ = """
+Differences below half a unit of the last printed digit count as none. With two or three draws the standard error is
+itself a rough guess, and small: many a `+` or `-` would become `=` with the 10 or 20 draws of the papers. A `+` with
+another system's name than the paper's own says that the comparator here is better than the one there, not that a
+method of this package is. A cell below the paper has a reason if an experiment showed one, else it says "not
+explained".
+
+**Seconds** are CPU seconds of the process that ran the draw, all threads together, so that other work on the machine
+does not count; with one thread, as for most draws here, they are those of a quiet clock. They are not compared, since
+the machines differ, and cells of seconds are not counted below. Draws without seconds were made before these were
+taken.
+
+**CA.** uspec_usenc_2019 and fast_csc_and_secrp_2017 call CA what is purity (the second by its eq. (34)); isec_2020
+has accuracy by one-to-one matching. Each page says which of the two stands beside the paper's column.
+
+Comparators stand in `ci/reproduction/systems`, one file each, written from the papers that introduced them, and are
+tested on cases solved by hand or against independent programs; those that the package has for users (EAC, WCT, KCC,
+ECC, PTGP, LWGP, SEC, ISEC) are the package's. The papers' numbers are typed from their text. Where the text has
+curves or a picture, ours stand alone. Draws are in `ci/reproduction/draws`, a line each.
+""".strip().splitlines()
+
+HOW_LONG = """
+## How long all of it takes
+
+Without `--draws` a cell has the draws of `ci/reproduction/plan.toml`, 3 or fewer; cells left out there, most of them
+with hundreds of seconds a draw, run if `--draws` is given. The sum of the draws' CPU seconds, base clusterings and
+reading of data with them, with the means of the draws that there are; cells that were never drawn are not in it:
+""".strip().splitlines()
 
 HEAD = ("set", "system", "paper", "ours", "draws", "in s.e.", "seconds", "paper's", "")
 
@@ -115,8 +152,33 @@ def write_page(folder: Path, paper: Paper, tables: Sequence[Filled], pictures: S
     _write(folder / f"{paper.name}.md", lines)
 
 
-def write_index(folder: Path, papers: Sequence[tuple[Paper, Sequence[Filled]]]) -> None:
-    """The first page: how to read the others, and the counts of all papers."""
+def _efforts(efforts: Mapping[str, Sequence[Effort]]) -> list[str]:
+    """The estimate: one row an experiment, and the sum."""
+    rows = [["paper", "experiment", "for", "cells", "left out", "CPU seconds", "cells not measured"]]
+    for paper, found in efforts.items():
+        for one in found:
+            what = ", ".join(one.tables)
+            rows.append(
+                [
+                    paper,
+                    one.experiment,
+                    what,
+                    *map(str, (one.cells, one.left)),
+                    f"{one.seconds:.0f}",
+                    str(one.unmeasured),
+                ]
+            )
+    every = [one for found in efforts.values() for one in found]
+    counts = [str(sum(getattr(one, name) for one in every)) for name in ("cells", "left")]
+    seconds = sum(one.seconds for one in every)
+    rows.append(["all", "", "", *counts, f"{seconds:.0f}", str(sum(one.unmeasured for one in every))])
+    return _markdown(rows)
+
+
+def write_index(
+    folder: Path, papers: Sequence[tuple[Paper, Sequence[Filled]]], efforts: Mapping[str, Sequence[Effort]]
+) -> None:
+    """The first page: how to read the others, the counts of all papers, and what all draws take."""
     titles = ("=", "+", "-", "1", "o", "x", "N", ".")
     rows = [["paper", "cells", *titles]]
     for paper, tables in papers:
@@ -125,25 +187,17 @@ def write_index(folder: Path, papers: Sequence[tuple[Paper, Sequence[Filled]]]) 
     lines = [
         "# The papers' tables, run again",
         "",
-        "`ci/reproduce` runs the systems that the papers compare and prints each cell of their tables beside what it",
-        "found. These pages are what it wrote. A cell has the published value and spread, ours with the standard",
-        "deviation over the draws, the difference in standard errors of *ours*, the seconds, and a mark:",
+        *INTRODUCTION,
         "",
         *(f"- `{mark}` {said}" for mark, said in MARKS.items()),
         "",
-        "Differences below half a unit of the last printed digit count as none. Seconds are not compared: the machines",
-        'differ. A cell below the paper has a reason if an experiment showed one, else it says "not explained".',
-        "Cells of seconds are not counted here.",
-        "The draws of `ci/reproduction/draws` were made beside other work: their seconds are too long.",
-        "",
-        "With two or three draws the standard error is itself a rough guess, and small: many a `+` or `-` would become",
-        "`=` with the 10 or 20 draws of the papers. A `+` with another system's name than the paper's own says that",
-        "the comparator here is better than the one there, not that a method of this package is.",
+        *HOW_TO_READ,
         "",
         *_markdown(rows),
         "",
-        "Comparators stand in `ci/reproduction/systems`, one file each, written from the papers that introduced them.",
-        "The papers' numbers are typed from their text. Where the text has a table as a picture, ours stand alone.",
+        *HOW_LONG,
+        "",
+        *_efforts(efforts),
         "",
         "```{toctree}",
         ":maxdepth: 1",

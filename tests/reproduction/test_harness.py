@@ -16,6 +16,7 @@ from ci.reproduction import worker as worker_module
 from ci.reproduction.compare import compare, find_reason, mark_of
 from ci.reproduction.ensembles import kmeans_pool
 from ci.reproduction.papers.uspec_usenc_2019 import Settings, settings_of
+from ci.reproduction.plan import draws_of, efforts_of, load_plan
 from ci.reproduction.printed import printed
 from ci.reproduction.records import Record, Records
 from ci.reproduction.report import summary, text_of, write_index, write_page
@@ -78,7 +79,7 @@ def test_draws_are_kept_and_torn_lines_are_not(tmp_path):
 def filled(folder: Path, values: list[float], **more: Any) -> Any:
     records = Records(folder, "paper", "methods")
     for number, value in enumerate(values):
-        records.add(Record("a", "TB-1M", number, False, {"NMI": value, "accuracy": 0.3, "seconds": 2.0}))
+        records.add(Record("a", "TB-1M", number, False, {"NMI": value, "accuracy": 0.3, "seconds": 2.0, "cost": 2.0}))
     records.add(Record("b", "TB-1M", 0, False, failed="out of memory"))
     return compare("paper", table(**more), records, False, {"paper/4": {"a | *": "an experiment"}})
 
@@ -103,6 +104,28 @@ def test_reasons():
     assert find_reason(reasons, "p/5", "a", "X") == ""
 
 
+def test_draws_by_the_plan():
+    plan = {"p/e": {"a | X @ 1": 4, "a | X": 5, "* | X @ 1": 6, "* | X": 7, "a | *": 8, "*": 9}}
+    cells = [("a", "X @ 1"), ("a", "X @ 2"), ("b", "X @ 1"), ("b", "X @ 2"), ("a", "Y"), ("b", "Y")]
+    assert [draws_of(plan, "p", "e", *cell) for cell in cells] == [4, 5, 6, 7, 8, 9]
+    assert draws_of(plan, "p", "other", "a", "X") == 3
+
+
+def test_the_plan_names_what_there_is():
+    """A misspelt name would leave a cell with the draws of all others."""
+    for section, cells in load_plan(command.HERE / "plan.toml").items():
+        name, _, experiment = section.partition("/")
+        tables = [one for one in load_paper(name).tables if one.experiment.name == experiment]
+        systems = {"*", *(system for one in tables for system in one.systems)}
+        columns = {column for one in tables for column in one.columns}
+        columns |= {"*", *map(set_of, columns)}
+        assert tables, section
+        for cell in cells:
+            system, _, column = cell.partition(" | ")
+            assert system in systems, cell
+            assert (column or "*") in columns, cell
+
+
 def test_what_falls_short_says_why_or_that_nobody_knows(tmp_path):
     cells = filled(tmp_path, [0.40, 0.41])
     assert (cells[0].mark, cells[0].reason) == ("-", "an experiment")
@@ -119,11 +142,13 @@ def test_pages(tmp_path):
     assert "Not run: TB-1M: c." in shown
     assert summary([(table(), cells)]).startswith("3 cells: 1 within two standard errors of ours; 1 no labels")
     write_page(tmp_path, paper, [(table(), cells)], [])
-    write_index(tmp_path, [(paper, [(table(), cells)])])
+    plan = {"paper/methods": {"c | *": 0}}
+    write_index(tmp_path, [(paper, [(table(), cells)])], {"paper": efforts_of(paper, plan, tmp_path)})
     page = (tmp_path / "paper.md").read_text()
     assert "| TB-1M | a | 50.00 ± 1.00 | 48.00 ± 2.00 | 3 | -1.7 | 2.00 |  | = |" in page
     assert "Y (a public name)" in page
-    assert "| {doc}`paper` | 3 | 1 | 0 | 0 | 0 | 0 | 1 | 0 | 1 |" in (tmp_path / "index.md").read_text()
+    assert "| {doc}`paper` | 3 | 1 | 0 | 0 | 0 | 0 | 1 | 0 | 1 |" in (index := (tmp_path / "index.md").read_text())
+    assert "| paper | methods | table 4 | 2 | 1 | 6 | 1 |" in index  # a: three draws of 2 s; b: a draw without seconds
 
 
 def test_draws_that_are_there_are_not_run_again(tmp_path):
@@ -147,6 +172,10 @@ def test_draws_that_are_there_are_not_run_again(tmp_path):
     assert calls == [("a", 0), ("b", 0), ("c", 0), ("a", 1), ("c", 1)]
     command.run_table(paper, table(), arguments, fake)
     assert len(calls) == 5
+    arguments.draws = None
+    command.run_table(paper, table(), arguments, fake)
+    assert calls[5:] == [("a", 2), ("c", 2)]  # the plan names no such paper: 3
+    del calls[5:]
     arguments.draws, arguments.retry, arguments.systems = 3, True, ["b"]
     command.run_table(paper, table(), arguments, fake)
     assert calls[5:] == [("b", 0), ("b", 1), ("b", 2)]
