@@ -51,15 +51,20 @@ def load_set(name: str, paper_sizes: bool = False) -> tuple[Any, NDArray[np.int3
     if name == "cacmcisi":  # the rows of classic behind those of cranmed
         both, classes = datasets.load_benchmark("classic")
         n_first = len(datasets.load_benchmark("cranmed")[1])
-        return both[n_first:], (classes[n_first:] - classes[n_first:].min()).astype(np.int32)
+        return _used(both[n_first:]), (classes[n_first:] - classes[n_first:].min()).astype(np.int32)
     X, y = datasets.load_benchmark(FILES.get(name, name))
     if hasattr(X, "tocsr"):
-        return X, y
+        return _used(X), y
     dense = np.asarray(X, np.float64)
     missing = np.isnan(dense)
     if missing.any():
         dense = np.where(missing, np.nanmean(dense, axis=0), dense)
     return dense, y
+
+
+def _used(counts: Any) -> Any:
+    """Without the terms that no document has: they are no part of any distance, but of the centres' size."""
+    return counts[:, np.flatnonzero(counts.sum(axis=0))]
 
 
 def is_absent(name: str) -> bool:

@@ -129,7 +129,7 @@ PAPER = Paper(
         "spreads. **RCE is blocked**: the paper takes it from Zhou, Du, Wang, Shi, Shen, Learning a robust consensus "
         "matrix for clustering ensemble via Kullback-Leibler divergence minimization, IJCAI 2015, and says no more of "
         "it than that it needs O(n^2) memory; without that paper's objective and updates, which are not at hand, "
-        "nothing that stood here under its name would be RCE. breast_w has 699 rows, of which 16 lack a value: the mean "
-        "of the column stands for it."
+        "nothing that stood here under its name would be RCE. breast_w has 699 rows, of which 16 lack a value: the "
+        "mean of the column stands for it."
     ),
 )
