@@ -46,9 +46,18 @@ class Compared:
 
 
 def load_reasons(path: Path) -> dict[str, dict[str, str]]:
-    """Reasons by table, "PAPER/NUMBER", and cell, "SYSTEM | COLUMN"; each part of a cell may be "*"."""
+    """Reasons by table, "PAPER/NUMBER", and cell, "SYSTEM | COLUMN"; each part of a cell may be "*".
+
+    A section of the file may name several tables of a paper, "PAPER/4, 5".
+    """
     with path.open("rb") as file:
-        return tomllib.load(file)
+        sections = tomllib.load(file)
+    found: dict[str, dict[str, str]] = {}
+    for section, cells in sections.items():
+        paper, _, numbers = section.partition("/")
+        for number in numbers.split(", "):
+            found.setdefault(f"{paper}/{number}", {}).update(cells)
+    return found
 
 
 def find_reason(reasons: Mapping[str, Mapping[str, str]], table: str, system: str, column: str) -> str:

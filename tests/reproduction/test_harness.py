@@ -13,7 +13,7 @@ import pytest
 
 from ci.reproduction import __main__ as command
 from ci.reproduction import worker as worker_module
-from ci.reproduction.compare import compare, find_reason, mark_of
+from ci.reproduction.compare import compare, find_reason, load_reasons, mark_of
 from ci.reproduction.ensembles import kmeans_pool
 from ci.reproduction.papers.uspec_usenc_2019 import Settings, settings_of
 from ci.reproduction.plan import draws_of, efforts_of, load_plan
@@ -102,6 +102,22 @@ def test_reasons():
         "",
     ]
     assert find_reason(reasons, "p/5", "a", "X") == ""
+
+
+def test_a_section_of_several_tables(tmp_path):
+    (file := tmp_path / "reasons.toml").write_text('["p/4, 5"]\n"a | X" = "both"\n["p/5"]\n"b | X" = "one"\n')
+    assert load_reasons(file) == {"p/4": {"a | X": "both"}, "p/5": {"a | X": "both", "b | X": "one"}}
+
+
+def test_reasons_name_cells_that_there_are():
+    for section, cells in load_reasons(command.HERE / "reasons.toml").items():
+        paper, _, number = section.partition("/")
+        tables = [one for one in load_paper(paper).tables if one.number == number]
+        assert tables, section
+        for cell in cells:
+            system, _, column = cell.partition(" | ")
+            assert system in {"*", *(name for one in tables for name in one.systems)}, cell
+            assert column in {"*", *(name for one in tables for name in one.columns)}, cell
 
 
 def test_draws_by_the_plan():
