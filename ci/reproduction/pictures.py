@@ -1,4 +1,4 @@
-"""Figures: one line a system over the columns, with the spread of our draws."""
+"""Figures: one line a system over the columns, with the spread of our draws, and the paper's values as crosses."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ __all__ = ["draw_figure"]
 
 
 def draw_figure(folder: Path, paper: Paper, table: Table, cells: list[Compared]) -> bool:
-    """Write PAPER-figure-NUMBER.svg; False if no cell has a value."""
+    """Write PAPER-figure-NUMBER.svg; without a value in any cell there is none, and the result is False."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
+    path = folder / f"{paper.name}-{table.kind}-{table.number}.svg"
     if all(cell.ours is None for cell in cells):
+        path.unlink(missing_ok=True)
         return False
     with mpl.rc_context({"svg.hashsalt": "daskcluster", "svg.fonttype": "none"}):  # the same bytes from the same draws
-        sets = list(dict.fromkeys(set_of(cell.column) for cell in cells if cell.ours is not None))
+        sets = list(dict.fromkeys(_panel(cell.column) for cell in cells if cell.ours is not None))
         figure, every = plt.subplots(
             1, len(sets), figsize=(max(5.0, 3.2 * len(sets)), 3.4), layout="constrained", squeeze=False
         )
         for name, axes in zip(sets, every[0], strict=True):
-            _draw_set(axes, table, [cell for cell in cells if set_of(cell.column) == name], name)
+            _draw_set(axes, table, [cell for cell in cells if _panel(cell.column) == name], name)
         every[0, 0].set_ylabel(f"{table.metric} x {table.unit:g}" if table.unit != 1 else table.metric)
         lines = {  # of every system once, in their order, whichever sets it has
             label: handle for axes in every[0] for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
@@ -36,9 +38,14 @@ def draw_figure(folder: Path, paper: Paper, table: Table, cells: list[Compared])
         named = [system for system in table.systems if system in lines]
         figure.legend([lines[system] for system in named], named, loc="outside right upper", fontsize=7)
         folder.mkdir(parents=True, exist_ok=True)
-        figure.savefig(folder / f"{paper.name}-{table.kind}-{table.number}.svg", metadata={"Date": None})
+        figure.savefig(path, metadata={"Date": None})
         plt.close(figure)
     return True
+
+
+def _panel(column: str) -> str:
+    """The set, if a column has a parameter too; sets without stand side by side in one panel."""
+    return set_of(column) if " @ " in column else ""
 
 
 def _draw_set(axes: Any, table: Table, cells: list[Compared], name: str) -> None:
@@ -46,6 +53,15 @@ def _draw_set(axes: Any, table: Table, cells: list[Compared], name: str) -> None
     run = [column for column in table.columns if any(c.column == column and c.ours is not None for c in cells)]
     for number, system in enumerate(table.systems):
         row = [cell for cell in cells if cell.system == system and cell.ours is not None]
+        printed = [cell for cell in row if cell.published is not None]
+        if printed:
+            axes.plot(
+                [run.index(cell.column) for cell in printed],
+                [cell.published.mean for cell in printed if cell.published],
+                "x",
+                color=f"C{number}",
+                markersize=4,
+            )
         if row:
             axes.errorbar(
                 [run.index(cell.column) for cell in row],
@@ -53,6 +69,7 @@ def _draw_set(axes: Any, table: Table, cells: list[Compared], name: str) -> None
                 [cell.spread or 0.0 for cell in row],
                 color=f"C{number}",
                 marker="o",
+                linestyle="-" if name else "none",
                 markersize=3,
                 label=system,
             )

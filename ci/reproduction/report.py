@@ -148,6 +148,8 @@ def write_page(folder: Path, paper: Paper, tables: Sequence[Filled], pictures: S
             lines += [*_markdown([head_of(table), *(cells_of(table, cell) for cell in run)]), ""]
         lines += [line for said in _not_run(cells) for line in (said, "")]
         if table.kind == "figure" and table.number in pictures:
+            if any(cell.published for cell in run):
+                lines += ["Dots and lines are ours, crosses are the paper's.", ""]
             lines += [f"![{title_of(paper, table)}]({paper.name}-{table.kind}-{table.number}.svg)", ""]
     _write(folder / f"{paper.name}.md", lines)
 
