@@ -186,6 +186,8 @@ def write_index(
     for paper, tables in papers:
         marks = count(tables)
         rows.append([f"{{doc}}`{paper.name}`", str(sum(marks.values())), *(str(marks[mark]) for mark in titles)])
+    marks = count([one for _, tables in papers for one in tables])
+    rows.append(["all", str(sum(marks.values())), *(str(marks[mark]) for mark in titles)])
     lines = [
         "# The papers' tables, run again",
         "",
