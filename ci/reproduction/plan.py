@@ -81,5 +81,5 @@ def _effort(paper: str, plan: Plan, folder: Path, tables: list[Table], absent: s
 
 
 def _cost(metrics: Mapping[str, float]) -> float | None:
-    """CPU seconds of a draw; those by the clock, which are more, of draws without."""
-    return metrics.get("cost", metrics.get("wall seconds"))
+    """CPU seconds of a draw; of one that has none those by the clock, which are more, or of the system alone."""
+    return metrics.get("cost", metrics.get("wall seconds", metrics.get("seconds")))
