@@ -12,7 +12,7 @@ from ci.reproduction.synthetic import draw_points
 from daskcluster import datasets
 from daskcluster.datasets.files import data_folder
 
-__all__ = ["SYNTHETIC", "is_absent", "load_set"]
+__all__ = ["SYNTHETIC", "is_absent", "load_ensemble_set", "load_set"]
 
 #: Name in the papers -> name of the file, where they differ.
 FILES = {
@@ -60,6 +60,20 @@ def load_set(name: str, paper_sizes: bool = False) -> tuple[Any, NDArray[np.int3
     if missing.any():
         dense = np.where(missing, np.nanmean(dense, axis=0), dense)
     return dense, y
+
+
+def load_ensemble_set(name: str, paper_sizes: bool = False) -> tuple[Any, NDArray[np.int32]]:
+    """The same as the papers on ensembles have it: the last column of wine, proline, is in hundreds.
+
+    Both papers print what k-means finds on wine, ARI 0.1283, NMI 0.1338 and accuracy 0.5000, where the rows as they are
+    give 0.37, 0.43 and 0.68; with that column divided by 100 20 draws give 0.1286, 0.1317 and 0.5042, by 80 or 120
+    0.1374 and 0.1250 of ARI. No other scaling of all columns comes near (0.85 and more).
+    """
+    X, y = load_set(name, paper_sizes)
+    if name == "wine":
+        X = X.copy()
+        X[:, -1] /= 100
+    return X, y
 
 
 def _used(counts: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import daskcluster as dc
-from ci.reproduction.data import load_set
+from ci.reproduction.data import load_ensemble_set
 from ci.reproduction.systems.ecmc import completed_consensus
 from ci.reproduction.systems.gcc import PARTITIONS, graph_based_consensus
 from ci.reproduction.systems.kmeans import kmeans
@@ -31,7 +31,7 @@ def kmeans_pool(
 
     With `share` below 1 each clusters that share of the rows, drawn for it; the others get -1.
     """
-    X, _ = load_set(column, paper_sizes)
+    X, _ = load_ensemble_set(column, paper_sizes)
     return base_clusterings(X, np.random.default_rng([number, m, low, high]), m, low, high, cosine, share)
 
 

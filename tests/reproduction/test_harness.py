@@ -284,7 +284,7 @@ def test_scores_of_a_labeling():
 
 def test_base_clusterings(monkeypatch):
     monkeypatch.setattr(
-        "ci.reproduction.ensembles.load_set", lambda *_: (np.random.default_rng(0).random((60, 2)), None)
+        "ci.reproduction.ensembles.load_ensemble_set", lambda *_: (np.random.default_rng(0).random((60, 2)), None)
     )
     kmeans_pool.cache_clear()
     base, _ = kmeans_pool("drawn", 0, False, 4, 2, 5, share=0.5)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from ci.reproduction.data import load_set
+from ci.reproduction.data import load_ensemble_set
 from ci.reproduction.ensembles import Pool, base_clusterings, find_consensus, kmeans_pool
 from ci.reproduction.printed import printed, printed_numbers
 from ci.reproduction.scores import scores
@@ -50,7 +50,7 @@ def _pool(name: str, number: int, paper_sizes: bool, share: float) -> Pool:
 
     With `share` the paper gives no number of clusters; K is taken, as section 5 says.
     """
-    X, y = load_set(name, paper_sizes)
+    X, y = load_ensemble_set(name, paper_sizes)
     low = len(np.unique(y))
     high = max(low, int(np.sqrt(X.shape[0]))) if share == 1 else low
     return kmeans_pool(name, number, paper_sizes, N_BASE, low, high, scipy.sparse.issparse(X), share)
@@ -59,7 +59,7 @@ def _pool(name: str, number: int, paper_sizes: bool, share: float) -> Pool:
 def draw(system: str, column: str, number: int, paper_sizes: bool) -> dict[str, float]:
     """One draw; seconds are those of the consensus alone, as in table 4, whose are below those of k-means."""
     name, _, percent = column.partition(" @ ")
-    X, y = load_set(name, paper_sizes)
+    X, y = load_ensemble_set(name, paper_sizes)
     k = len(np.unique(y))
     if system == "k-means":
         start = time.process_time()
@@ -74,7 +74,7 @@ def draw(system: str, column: str, number: int, paper_sizes: bool) -> dict[str, 
 def sampled(column: str, number: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Base clusterings and classes of a share of the rows, the same of every class; 2 to 2 K clusters (section 6.3)."""
     name, _, percent = column.partition(" @ ")
-    X, y = load_set(name)
+    X, y = load_ensemble_set(name)
     rng = np.random.default_rng([number, int(percent.rstrip("%"))])
     rows = np.sort(np.concatenate([_some(np.flatnonzero(y == c), percent, rng) for c in np.unique(y)]))
     return base_clusterings(X[rows], rng, N_BASE, 2, 2 * len(np.unique(y)))[0], y[rows]
@@ -234,5 +234,10 @@ PAPER = Paper(
         ),
     ),
     absent={name: f"{name} of the CLUTO text sets" for name in ("k1b", "reviews", "sports")},
-    note="Base clusterings are k-means, by squared distances for dense sets and by cosine for text sets of raw counts.",
+    note=(
+        "Base clusterings are k-means, by squared distances for dense sets and by cosine for text sets of raw counts, with "
+        "centres of unit length: with means of unit rows as centres k-means has R_n = 0.33 on cranmed, not 0.95; with "
+        "inverse document frequencies 0.99. In wine the column proline is in hundreds, by which k-means finds what the "
+        "paper prints, 0.13, and not 0.37."
+    ),
 )
