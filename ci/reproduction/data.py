@@ -67,7 +67,7 @@ def load_ensemble_set(name: str, paper_sizes: bool = False) -> tuple[Any, NDArra
 
     Both papers print what k-means finds on wine, ARI 0.1283, NMI 0.1338 and accuracy 0.5000, where the rows as they are
     give 0.37, 0.43 and 0.68; with that column divided by 100 20 draws give 0.1286, 0.1317 and 0.5042, by 80 or 120
-    0.1374 and 0.1250 of ARI. No other scaling of all columns comes near (0.85 and more).
+    0.1374 and 0.1250 of ARI. Rows of unit length give 0.32, standardised columns 0.89, the others without it 0.11.
     """
     X, y = load_set(name, paper_sizes)
     if name == "wine":

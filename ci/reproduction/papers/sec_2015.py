@@ -235,8 +235,8 @@ PAPER = Paper(
     ),
     absent={name: f"{name} of the CLUTO text sets" for name in ("k1b", "reviews", "sports")},
     note=(
-        "Base clusterings are k-means, by squared distances for dense sets and by cosine for text sets of raw counts, with "
-        "centres of unit length: with means of unit rows as centres k-means has R_n = 0.33 on cranmed, not 0.95; with "
+        "Base clusterings are k-means, by squared distances for dense sets, by cosine for text sets of raw counts, "
+        "with centres of unit length: with means of unit rows k-means has R_n = 0.33 on cranmed, not 0.95; with "
         "inverse document frequencies 0.99. In wine the column proline is in hundreds, by which k-means finds what the "
         "paper prints, 0.13, and not 0.37."
     ),
