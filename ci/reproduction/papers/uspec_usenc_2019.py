@@ -253,7 +253,7 @@ PAPER = Paper(
         "authors' program leaves out the first singular vector and scales rows to unit length. A program of our own "
         "that does so has NMI 0.3 ± 0.3 and CA 52.8 ± 1.4 with k-means landmarks on TB (3 draws; the paper has 0.10 ± "
         "0.11 and 51.54 ± 1.13), 61.2 ± 11.9 on SF and 66.4 ± 1.7 on USPS; with the first vector it has 45.0, 53.9 "
-        "and 66.1: that is why LSC fails on TB in the paper and not here. Rows are not the reason: with 1 000 000 "
+        "and 66.1: that may be why LSC-K fails on TB in the paper and not here; of LSC-R it explains less. Rows are not the reason: with 1 000 000 "
         "LSC-R has 77.5 and 78.7 on TB. **CA** of the paper is purity, in all of its columns: U-SPEC with 20 draws on "
         "USPS, Letters and SF has purity 63.3, 36.2 and 93.7, accuracy by one-to-one matching 58.1, 32.7 and 79.2, "
         "and CA 63.8, 35.7 and 93.6 in the paper."
