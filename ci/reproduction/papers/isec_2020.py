@@ -142,7 +142,8 @@ PAPER = Paper(
         "matrix for clustering ensemble via Kullback-Leibler divergence minimization, IJCAI 2015, and says no more of "
         "it than that it needs O(n^2) memory; without that paper's objective and updates, which are not at hand, "
         "nothing that stood here under its name would be RCE. breast_w has 699 rows, of which 16 lack a value: the "
-        "mean of the column stands for it. In wine the column proline is taken in hundreds: the paper does not say so, it was "
-        "inferred from what k-means then finds, which is what the paper prints. k-means itself is by squared distances on text, too, as its printed values show."
+        "mean of the column stands for it. In wine the column proline is taken in hundreds: the paper does not say "
+        "so, it was inferred from what k-means then finds, which is what the paper prints. k-means itself is by "
+        "squared distances on text, too, as its printed values show."
     ),
 )

@@ -237,7 +237,8 @@ PAPER = Paper(
     note=(
         "Base clusterings are k-means, by squared distances for dense sets, by cosine for text sets of raw counts, "
         "with centres of unit length: with means of unit rows k-means has R_n = 0.33 on cranmed, not 0.95; with "
-        "inverse document frequencies 0.99. In wine the column proline is taken in hundreds, which is inferred: k-means then "
+        "inverse document frequencies 0.99. In wine the column proline is taken in hundreds, which is "
+        "inferred: k-means then "
         "finds what the paper prints, 0.13, and not 0.37."
     ),
 )
