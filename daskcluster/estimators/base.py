@@ -158,7 +158,10 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         self._check_parameters()
         inputs = {"X": X, **beside}
         products = Products(self.storage, type(self).__name__, self._product_parameters(), self.random_state, inputs)
-        rows = self._open(X, reset=True)
+        return self._begin(X, self._open(X, reset=True), products)
+
+    def _begin(self, X: Any, rows: Rows, products: Products) -> Run:
+        """Begin a fit on opened rows of `X`."""
         self._check_size(rows)
         # What is fitted inside another fit is a part of that one's plan.
         promise = None if inside_stage() or not checks_memory() else partial(self._promise, rows)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from ..runtime.stages import Teller
 
-__all__ = ["CallbackSupport", "stage_teller", "take_callbacks"]
+__all__ = ["CallbackSupport", "stage_teller", "take_callbacks", "without_callbacks"]
 
 try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupport
@@ -19,6 +19,8 @@ except ImportError:  # an older scikit-learn: its estimators have no `set_callba
         """Nothing to support."""
 
     with_callbacks = None
+
+Estimator = TypeVar("Estimator", bound=Any)
 
 
 def take_callbacks(cls: type[Any]) -> None:
@@ -46,3 +48,10 @@ def stage_teller(estimator: Any, X: Any, n_stages: int) -> Teller | None:
 
     # The estimator is fitted by then: a copy of it needs no other attributes.
     return Teller(stage, lambda: whole.call_on_fit_task_end(estimator=estimator, X=X, reconstruction_attributes=dict))
+
+
+def without_callbacks(estimator: Estimator) -> Estimator:
+    """The estimator, without the callbacks that it was given: clones have those of their original."""
+    if with_callbacks is not None:
+        estimator.set_callbacks()
+    return estimator

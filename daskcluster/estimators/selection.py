@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from ..errors import FewerClustersWarning, collected_warnings, warn_user
+from ..io.inputs import Rows
+from ..io.rasters import grid_rows
 from ..markup import html_table, pretty_text
 from ..pipeline.kmeans import center_starts
 from ..pipeline.lloyd import best_of_starts
@@ -20,6 +22,7 @@ from ..runtime.seeding import root_seed, stream
 from ..runtime.threads import one_blas_thread
 from ..typing import ArrayInput, Seed
 from ..validation import check_integer
+from .callbacks import without_callbacks
 from .spectral import SpectralClusterer
 from .uspec import USPEC
 
@@ -119,6 +122,8 @@ def select_n_clusters(
     n_fits: int = 3,
     estimator: SpectralClusterer | None = None,
     random_state: Seed = None,
+    sample_dims: str | Sequence[str] | None = None,
+    feature_dim: str | None = None,
 ) -> ClusterNumber:
     """Look for the number of clusters.
 
@@ -131,8 +136,11 @@ def select_n_clusters(
     n_fits : int
         Graphs, each of other representatives, at least 2.
     estimator : USPEC, optional
-        Whose parameters the graphs are made with: metric, representatives, neighbors, missing values. Not fitted.
+        Whose parameters the graphs are made with: metric, representatives, neighbors, missing values. Not fitted;
+        its callbacks are not told, no fit ends.
     random_state : int, numpy RandomState or Generator, or None
+    sample_dims, feature_dim : str, or sequence of str, optional
+        Of an xarray DataArray or Dataset, as in `fit`.
 
     Returns
     -------
@@ -148,12 +156,13 @@ def select_n_clusters(
 
     Notes
     -----
-    `n_fits` fits of U-SPEC for `k_max` clusters; what follows needs no row. For each of them the relative gaps of
-    `Spectrum`. For each number k the representatives of the first graph are clustered by the first k eigenvectors of
-    every graph: clusters of the data come out alike, those that a graph makes up do not (stability: von Luxburg,
-    Foundations and Trends in Machine Learning 2, 2010). A number is the answer if its median gap is the largest one and
-    at least `CLEAR_GAP`, and its stability at least `STABLE`. Overlapping clusters, of which one spectrum shows
-    nothing, and data without clusters have no clear answer.
+    X is opened once, and `n_fits` graphs of U-SPEC are made and cut by `k_max` eigenvectors: two passes each. No row is
+    clustered, and what follows needs none. For each graph the relative gaps of `Spectrum`. For each number k the
+    representatives of the first graph are clustered by the first k eigenvectors of every graph: clusters of the data
+    come out alike, those that a graph makes up do not (stability: von Luxburg, Foundations and Trends in Machine
+    Learning 2, 2010). A number is the answer if its median gap is the largest one and at least `CLEAR_GAP`, and its
+    stability at least `STABLE`. Overlapping clusters, of which one spectrum shows nothing, and data without clusters
+    have no clear answer.
 
     Examples
     --------
@@ -173,16 +182,14 @@ def select_n_clusters(
             f"k_max must be below n_representatives of the estimator, got {k_max} and {base.n_representatives}"
         )
     root = root_seed(random_state)
-    k_max = max(2, min(k_max, clone(base).set_params(n_clusters=2).plan(X).n_samples // LEAST_ROWS))
-    models = []
-    for number in range(n_fits):
-        seed = int(stream(root, "select", number).integers(2**31))
-        model = clone(base).set_params(n_clusters=k_max, random_state=seed, storage=None)
-        with collected_warnings() as warned:  # of k_max clusters nobody asked for
-            models.append(model.fit(X))
-        for each in warned if number == 0 else []:
-            if not issubclass(each.category, FewerClustersWarning):
-                warn_user(str(each.message), each.category)
+    opener = without_callbacks(clone(base).set_params(n_clusters=2, random_state=root, storage=None))
+    opener._check_parameters()
+    grid = grid_rows(X, sample_dims, feature_dim)
+    rows = opener._open(X if grid is None else grid.rows, reset=True)  # once: what it warns of is said once
+    k_max = max(2, min(k_max, rows.n_samples // LEAST_ROWS))
+    models = [
+        _graph(opener, rows, k_max, int(stream(root, "select", number).integers(2**31))) for number in range(n_fits)
+    ]
     most = min(k_max, *(model.representatives_.shape[0] - 1 for model in models))
     if most < 2:
         raise ValueError("X must have at least 3 distinct rows that are linked to each other")
@@ -199,6 +206,11 @@ def select_n_clusters(
         np.array([spectrum.eigenvalues[: most + 1] for spectrum in spectra]),
         spectra,
     )
+
+
+def _graph(base: USPEC, rows: Rows, k_max: int, seed: int) -> USPEC:
+    """The cut of one graph, without the names of the columns: its own representatives have none."""
+    return clone(base).set_params(n_clusters=k_max, random_state=seed)._fit_graph(rows)
 
 
 def _stability(models: list[Any], k_max: int) -> NDArray[np.float64]:

@@ -10,18 +10,21 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
+from ..io.inputs import Rows
 from ..kernels.sparse_rows import SparseRows, is_sparse
-from ..pipeline.cut import Cut
+from ..pipeline.cut import Cut, TransferCut
 from ..pipeline.discretize import Discretize, assign_labels, warn_few_points, warn_fewer
+from ..pipeline.lloyd import Centers
 from ..pipeline.model import SpectralModel
-from ..pipeline.neighbors import Link
+from ..pipeline.neighbors import Link, Linked
 from ..pipeline.outputs import Label
 from ..pipeline.representatives import Represent
 from ..pipeline.rows import RowForm
-from ..pipeline.scan import Scan
+from ..pipeline.scan import RowScan, Scan
 from ..pipeline.spectrum import Spectrum, spectrum_of
 from ..runtime.forecast import Sizes
-from ..runtime.stages import Stage, StageList
+from ..runtime.products import Products
+from ..runtime.stages import Run, Stage, StageList
 from ..typing import ArrayInput
 from ..validation import check_integer
 from .base import RowClusterer
@@ -43,6 +46,32 @@ class SpectralStages(StageList):
     cut: Cut | Stage
     discretize: Discretize
     label: Label
+
+
+@dataclass(frozen=True)
+class _CutGraph:
+    """What stages 1 to 4 found."""
+
+    found: RowScan
+    representatives: Any
+    linked: Linked
+    cut: TransferCut
+
+    def model(self, centers: Centers, seed: int) -> SpectralModel:
+        """The model with these centres."""
+        return SpectralModel(
+            representatives=self.representatives,
+            neighborhood=self.linked.neighborhood,
+            n_neighbors=self.linked.n_neighbors,
+            bandwidth=self.linked.bandwidth,
+            vectors=self.cut.vectors,
+            eigenvalues=self.cut.eigenvalues,
+            centers=centers.centers,
+            form=self.found.form,
+            seed=seed,
+            n_iter=centers.n_iter,
+            affinity=self.linked.affinity,
+        )
 
 
 class SpectralClusterer(RowClusterer):
@@ -91,28 +120,11 @@ class SpectralClusterer(RowClusterer):
         """Fit in stages; `given` goes to the first one, and `beside` is what else the user gave, by argument."""
         with self._run(X, **(beside or {})) as run:
             s = self._stages()
-            found = run(s.scan, *given)
-            representatives = run(s.represent, found)
-            linked = run(s.link, representatives, found)
-            cut = run(s.cut, linked.graph, found)
-            draw = partial(linked.edges_of, found.sample)
-            self._places, self._affinities = cut.places, cut.affinities
-            centers = run(s.discretize, linked.nearest, cut.points(linked.graph), draw)
-            self._take(
-                SpectralModel(
-                    representatives=representatives,
-                    neighborhood=linked.neighborhood,
-                    n_neighbors=linked.n_neighbors,
-                    bandwidth=linked.bandwidth,
-                    vectors=cut.vectors,
-                    eigenvalues=cut.eigenvalues,
-                    centers=centers.centers,
-                    form=found.form,
-                    seed=run.seed,
-                    n_iter=centers.n_iter,
-                    affinity=linked.affinity,
-                )
-            )
+            made = self._cut_graph(run, s, *given)
+            linked = made.linked
+            draw = partial(linked.edges_of, made.found.sample)
+            centers = run(s.discretize, linked.nearest, made.cut.points(linked.graph), draw)
+            self._take(made.model(centers, run.seed))
             lazy = assign_labels(linked.nearest, self._model.points, self.cluster_centers_)
             self.labels_ = run(s.label, {"labels": lazy}, self._again(run.rows))["labels"]
         if self.n_clusters_ < self.n_clusters:
@@ -120,6 +132,23 @@ class SpectralClusterer(RowClusterer):
         else:
             warn_few_points(self)
         return self
+
+    def _cut_graph(self, run: Run, s: SpectralStages, *given: Any) -> _CutGraph:
+        """The stages that make the graph and cut it."""
+        found = run(s.scan, *given)
+        representatives = run(s.represent, found)
+        linked = run(s.link, representatives, found)
+        cut = run(s.cut, linked.graph, found)
+        self._places, self._affinities = cut.places, cut.affinities
+        return _CutGraph(found, representatives, linked, cut)
+
+    def _fit_graph(self, rows: Rows) -> Self:
+        """Fit as far as `spectrum` and `transform` need it: no clusters are sought, and no row gets a label."""
+        self._check_parameters()
+        products = Products(None, type(self).__name__, self._product_parameters(), self.random_state)
+        with self._begin(None, rows, products) as run:
+            made = self._cut_graph(run, self._stages())
+            return self._take(made.model(Centers(np.empty((0, made.cut.vectors.shape[1])), 0.0, 0), run.seed))
 
     def _take(self, model: SpectralModel) -> Self:
         """Take a model as the fitted one."""

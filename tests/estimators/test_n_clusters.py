@@ -134,6 +134,24 @@ def test_lazy_rows_say_the_same():
     assert not hasattr(estimator, "labels_")
 
 
+def test_rows_with_names_are_opened_once_and_nothing_is_warned_of(recwarn, monkeypatch):
+    xarray, pandas = pytest.importorskip("xarray"), pytest.importorskip("pandas")
+    X = rows("concentric_circles", 2000)
+    opened, open_rows = [], dc.USPEC._open
+    monkeypatch.setattr(dc.USPEC, "_open", lambda self, X, **o: opened.append(type(X)) or open_rows(self, X, **o))
+    estimator = dc.USPEC(n_representatives=100)
+    scene = xarray.DataArray(X.reshape(40, 50, 2), dims=("down", "right", "what"), coords={"what": ["red", "blue"]})
+    forms = [(X, {}), (pandas.DataFrame(X, columns=["red", "blue"]), {}), (scene, {"feature_dim": "what"})]
+    found = [dc.select_n_clusters(form, 6, estimator=estimator, random_state=0, **names) for form, names in forms]
+    # Representatives of a graph are embedded by the others, which opens them; the rows are opened once.
+    assert len(opened) == len(forms) * (1 + 3)
+    assert opened.count(pandas.DataFrame) == 2
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.eigenvalues, found[0].eigenvalues)
+        np.testing.assert_array_equal(other.stability, found[0].stability)
+    assert not recwarn.list
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
