@@ -17,6 +17,7 @@ from daskcluster.runtime.standing import describe_run
 from tests.browser import Seen, browser_pages
 from tests.cli.calls import as_json, fail
 from tests.estimators.cases import BLOBS, TRUTH, every, of_ids
+from tests.slow import slowly
 
 pytest.importorskip("matplotlib").use("Agg")
 
@@ -87,23 +88,38 @@ def test_labels_on_a_grid_are_a_map(tmp_path):
     assert re.search(r"adjusted Rand index\s*1\.0000", page.text)
 
 
-def test_a_browser_finds_nothing_to_complain_of(tmp_path):
-    """The page, and the tables of notebooks: an accessibility check finds nothing, and no network is asked."""
+def write_page(folder: Path, name: str) -> Path:
+    """One of the pages that this package makes, or the tables of notebooks in a page."""
+    path = folder / f"{name}.html"
+    if name == "run":
+        dc.KMeans(3, random_state=0, storage=folder / "run").fit(BLOBS)
+        write_run_report(path, folder / "run", describe_run(folder / "run"), y=TRUTH)
+        return path
     model = dc.USPEC(3, n_representatives=100, random_state=0).fit(BLOBS)
-    model.report(tmp_path / "page.html", BLOBS, y=TRUTH)
+    if name == "page":
+        model.report(path, BLOBS, y=TRUTH)
+        return path
     pairs = dc.Constraints.from_pairs(must_link=[(0, 1)], cannot_link=[(0, 599)], n_samples=600)
     shown = [model.plan(BLOBS), model.spectrum(20), pairs, pairs.satisfaction(model.labels_)]
     tables = [each._repr_html_() for each in shown] + [html_outcome(model)]
     body = f"<main><h1>tables</h1>{''.join(tables)}</main>"
     page = f'<!doctype html><html lang="en"><head><title>tables</title></head><body>{body}</body></html>'
-    (tmp_path / "tables.html").write_text(page, encoding="utf-8")
-    (tmp_path / "bad.html").write_text("<html><body><img src='http://127.0.0.1:9/x.png'></body></html>")
-    dc.KMeans(3, random_state=0, storage=tmp_path / "run").fit(BLOBS)
-    write_run_report(tmp_path / "run.html", tmp_path / "run", describe_run(tmp_path / "run"), y=TRUTH)
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["page", *slowly("tables", "run")])
+def test_a_browser_finds_nothing_to_complain_of(name, tmp_path):
+    """An accessibility check finds nothing, and no network is asked."""
     with browser_pages() as see:
-        for name in ("page", "tables", "run"):
-            assert see(tmp_path / f"{name}.html") == Seen(), name
-        bad = see(tmp_path / "bad.html")  # what is looked for is found where it is
+        assert see(write_page(tmp_path, name)) == Seen()
+
+
+@pytest.mark.parametrize("page", slowly("<html><body><img src='http://127.0.0.1:9/x.png'></body></html>"))
+def test_a_browser_finds_what_is_wrong(page, tmp_path):
+    (tmp_path / "bad.html").write_text(page)
+    with browser_pages() as see:
+        bad = see(tmp_path / "bad.html")
     assert bad.requests == ["http://127.0.0.1:9/x.png"]
     assert {each.partition(":")[0] for each in bad.violations} >= {"html-has-lang", "image-alt"}
 
