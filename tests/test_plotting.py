@@ -422,14 +422,21 @@ def test_a_picture_of_a_wrong_estimator_names_the_right_one():
     import daskcluster as dc
 
     kmeans, uspec = dc.KMeans(2), dc.USPEC(2)
-    with pytest.raises(TypeError, match=r"KMeans has no eigenvalues_, .*plot_profiles\(X, model.labels_\)"):
+    with pytest.raises(TypeError, match=r"KMeans has no eigenvalues_ of its own: .*plot_profiles\(X, model.labels_\)"):
         plot_eigenvalues(kmeans)
     with pytest.raises(TypeError, match="USPEC has no eigenvalues_ until it is fitted"):
         plot_eigenvalues(uspec)
+    with pytest.raises(
+        TypeError, match=r"plot_n_clusters draws what select_n_clusters.*plot_eigenvalues draws the model"
+    ):
+        dc.plotting.plot_n_clusters(uspec)
+    for draw in (plot_labels, dc.plotting.plot_profiles):
+        with pytest.raises(TypeError, match=f"X of {draw.__name__} must be rows, got a KMeans: give the rows"):
+            draw(kmeans, LABELS)
     for draw in (plot_cluster_sizes, plot_label_map, lambda model: plot_labels(X, model)):
         with pytest.raises(TypeError, match=r"got a USPEC: give plot_.* labels_ .* plot_eigenvalues draws the model"):
             draw(uspec)
-    with pytest.raises(TypeError, match="got a KMeans: give the agreement_ of a consensus"):
+    with pytest.raises(TypeError, match="got a KMeans: give the agreement_ of a fitted consensus"):
         plot_agreement_map(kmeans)
 
 

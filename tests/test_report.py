@@ -100,7 +100,7 @@ def write_page(folder: Path, name: str) -> Path:
         model.report(path, BLOBS, y=TRUTH)
         return path
     pairs = dc.Constraints.from_pairs(must_link=[(0, 1)], cannot_link=[(0, 599)], n_samples=600)
-    shown = [model.plan(BLOBS), model.spectrum(20), pairs, pairs.satisfaction(model.labels_)]
+    shown: list[Any] = [model.plan(BLOBS), model.spectrum(20), pairs, pairs.satisfaction(model.labels_)]
     tables = [each._repr_html_() for each in shown] + [html_outcome(model)]
     body = f"<main><h1>tables</h1>{''.join(tables)}</main>"
     page = f'<!doctype html><html lang="en"><head><title>tables</title></head><body>{body}</body></html>'

@@ -101,7 +101,7 @@ def plot_labels(
     colour in every picture if labels are small non-negative integers.
     """
     max_scatter_rows = check_integer("max_scatter_rows", max_scatter_rows, minimum=0)
-    check_labels_given("plot_labels", labels=labels)
+    check_labels_given("plot_labels", labels=labels, X=X)
     rows, row_labels, n_features = _opened_rows(X, labels, features)
     axes = ax if ax is not None else new_axes(6.4, 5.6)
     n_samples = int(rows.shape[0])
@@ -202,7 +202,8 @@ def plot_n_clusters(found: Any, axes: Any = None) -> Any:
         If `found` is something else.
     """
     if not all(hasattr(found, name) for name in ("relative_gaps", "stability", "eigenvalues")):
-        raise TypeError(f"plot_n_clusters draws what select_n_clusters gives, got a {type(found).__name__}")
+        way = "; plot_eigenvalues draws the model itself" if is_spectral(found) else ""
+        raise TypeError(f"plot_n_clusters draws what select_n_clusters(X) gives, got a {type(found).__name__}{way}")
     if axes is None:
         axes = stacked_axes(3)
     from matplotlib.ticker import MaxNLocator
@@ -487,12 +488,14 @@ def _eigenvalues_of(estimator_or_values: Any) -> NDArray[np.float64]:
     if hasattr(found, "get_params") or hasattr(found, "eigenvalues_"):
         if not hasattr(found, "eigenvalues_"):
             kind = type(found).__name__
-            raise TypeError(
-                f"{kind} has no eigenvalues_ until it is fitted: call fit first"
-                if is_spectral(found)
-                else f"{kind} has no eigenvalues_, it is no spectral method: plot_cluster_sizes(model.labels_) and "
-                "plot_profiles(X, model.labels_) draw its clusters"
+            if is_spectral(found):
+                raise TypeError(f"{kind} has no eigenvalues_ until it is fitted: call fit first")
+            members = getattr(found, "estimators_", ())
+            ways = ["plot_eigenvalues(model.estimators_[0]) draws those of its first graph"] * any(
+                map(is_spectral, members)
             )
+            ways.append("plot_cluster_sizes(model.labels_) and plot_profiles(X, model.labels_) draw its clusters")
+            raise TypeError(f"{kind} has no eigenvalues_ of its own: {'; '.join(ways)}")
         found = found.eigenvalues_
     try:
         values = np.atleast_1d(np.asarray(found, np.float64))

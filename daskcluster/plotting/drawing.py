@@ -150,6 +150,10 @@ def check_labels_given(function: str, **arrays: Any) -> None:
     for name, value in arrays.items():
         if hasattr(value, "get_params"):
             kind = type(value).__name__
+            if name == "X":
+                raise TypeError(
+                    f"X of {function} must be rows, got a {kind}: give the rows that it labels, and its labels_"
+                )
             way = "plot_eigenvalues draws the model itself" if is_spectral(value) else "no eigenvalues are in it"
             raise TypeError(
                 f"{name} of {function} must be an array, got a {kind}: give {function} the model's labels_ "

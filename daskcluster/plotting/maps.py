@@ -101,10 +101,14 @@ def plot_agreement_map(agreement: ArrayInput, *, ax: Axes | None = None) -> Axes
     One pass, as in `plot_label_map`. The colours are those of cividis, which grow lighter evenly, in grey print too.
     """
     if hasattr(agreement, "get_params"):
-        raise TypeError(
-            f"agreement must be an array, got a {type(agreement).__name__}: give the agreement_ of a consensus, "
-            "such as USENC or EAC, in the raster's shape"
+        kind = type(agreement).__name__
+        way = (
+            "give its agreement_, in the raster's shape"
+            if hasattr(agreement, "agreement_")
+            else "give the agreement_ of a fitted consensus, such as USENC or EAC, in the raster's shape; "
+            "plot_label_map draws labels_"
         )
+        raise TypeError(f"agreement must be an array, got a {kind}: {way}")
     opened, grid = _opened("agreement", agreement)
     if opened.dtype.kind not in "biuf":
         raise ValueError(f"agreement must hold real numbers, got dtype {opened.dtype}")

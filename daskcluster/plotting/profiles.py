@@ -62,7 +62,7 @@ def plot_profiles(
     One pass, on the active dask scheduler for chunked input. Means and squared deviations of blocks are combined by the
     update of Chan, Golub and LeVeque (The American Statistician 37, 1983), exact for values far from 0 too.
     """
-    check_labels_given("plot_profiles", labels=labels)
+    check_labels_given("plot_profiles", labels=labels, X=X)
     found = _moments(X, labels)
     n_features, n_labels = found.means.shape[1], len(found.labels)
     if names is not None and len(names) != n_features:
