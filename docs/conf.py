@@ -42,6 +42,8 @@ numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
 html_title = f"daskcluster {release}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["notebooks.css"]
 html_theme_options = {
     "header_links_before_dropdown": 8,
     "navigation_with_keys": False,
