@@ -1,4 +1,4 @@
-"""xarray's objects with named dimensions: every method that takes rows takes them, and answers on their grid."""
+"""Objects that hold rows: xarray's, whose answers lie on their grid, and AnnData's, of which one array is meant."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import dask.array as da
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..io.containers import array_of_obsm
 from ..io.rasters import GridRows, grid_rows
 
 __all__ = ["TAKE_ROWS", "TRANSFORM", "is_lazy", "take_grids"]
@@ -35,8 +36,15 @@ def _with_grids(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def on_grids(
-        self: Any, X: Any, *arguments: Any, sample_dims: Any = None, feature_dim: Any = None, **given: Any
+        self: Any,
+        X: Any,
+        *arguments: Any,
+        sample_dims: Any = None,
+        feature_dim: Any = None,
+        obsm: Any = None,
+        **given: Any,
     ) -> Any:
+        X = X if obsm is None else array_of_obsm(X, obsm)
         found = grid_rows(X, sample_dims, feature_dim, label=self._fill == "-1")
         if found is None:
             return method(self, X, *arguments, **given)
@@ -67,6 +75,8 @@ _DOCUMENTED = """sample_dims : str or sequence of str, optional
 feature_dim : str, optional
     Of a DataArray: the dimension of the features. One of the two is enough; without both, a dimension named
     "band", "channel", "feature" or "variable" is taken.
+obsm : str, optional
+    Of an AnnData object, in the place of rows: the name of an array in its ``obsm``, such as "X_pca".
 """
 
 

@@ -263,6 +263,18 @@ class AnnData:
         return len(ROWS)
 
 
+def test_an_array_of_an_annotated_matrix_by_its_name():
+    expected = dc.KMeans(3, random_state=0).fit(ROWS)
+    model = dc.KMeans(3, random_state=0).fit(AnnData(), obsm="X_pca")
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+    np.testing.assert_array_equal(model.predict(AnnData(), obsm="X_pca"), expected.labels_)
+    assert model.plan(AnnData(), obsm="X_pca").n_samples == len(ROWS)
+    with pytest.raises(ValueError, match="obsm must be one of 'X_pca', 'X_umap', got 'X_tsne'"):
+        model.fit(AnnData(), obsm="X_tsne")
+    with pytest.raises(TypeError, match="an array in an AnnData object, and X is ndarray"):
+        model.fit(ROWS, obsm="X_pca")
+
+
 @pytest.mark.parametrize(
     ("X", "words"),
     [
