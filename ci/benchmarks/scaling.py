@@ -1,26 +1,31 @@
 """What a scheduler costs a fit of very many row blocks, and passes on 8 to 256 simulated workers.
 
-    ci/benchmarks/run scaling                the tables of docs/scaling.md
+    ci/benchmarks/run scaling                the first tables of docs/scaling.md, in a few minutes
+    ci/benchmarks/run scaling --grouped 100000    so many blocks in the measurement of tasks of eight
 
 1. A fit of USPEC on one thread gives the CPU seconds of a row block in each pass.
 2. A `dask scheduler` and two `dask worker`, each a process of its own, sum up blocks that cost nothing: CPU seconds of
    the scheduler and of the workers for a task, in tasks of one block and of several.
 3. The task graphs of these passes over 10**8 to 10**10 rows, made by the library's own functions, are scheduled on
    simulated workers: a worker runs a task and has one waiting, a scheduler handles one message after the other, and
-   partial sums travel. The simulation knows no slow store, disk or worker, and no work that the client does alone.
+   partial sums travel. Tasks of one block and of eight have the costs measured for each. The simulation knows no slow
+   store, disk or worker, and no work that the client does alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import heapq
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -97,39 +102,65 @@ def no_rows(source: Any, block_id: tuple[int, ...]) -> Any:
     return np.zeros((1, 1), int)
 
 
-def pass_on_processes(n_blocks: int) -> tuple[int, float, float]:
-    """Tasks of a sum over blocks, and CPU seconds of the scheduler and of two workers."""
+@contextmanager
+def cluster(n_workers: int, n_threads: int = 1) -> Iterator[tuple[Any, list[Any]]]:
+    """A client, and the processes of its scheduler and workers; none of them outlives this one for long."""
     import psutil
     from distributed import Client
 
-    from daskcluster.runtime.execution import compute
-
+    worker = ["worker", "--nthreads", str(n_threads), "--no-nanny", "--no-dashboard", "--death-timeout", "10"]
+    scheduler = ["scheduler", "--port", "0", "--dashboard-address", ":0", "--idle-timeout", "120"]
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    started: list[psutil.Popen] = []
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/scheduler.json"
-        workers = ["worker", "--nthreads", "1", "--no-nanny", "--no-dashboard"]
-        commands = [["scheduler", "--port", "0", "--dashboard-address", ":0"], workers, workers]
-        started = [
-            subprocess.Popen(
-                [sys.executable, "-m", "dask", *command, "--scheduler-file", file],
-                cwd=folder,
-                stderr=subprocess.DEVNULL,
-            )
-            for command in commands
-        ]
         try:
+            for command in (scheduler, *[worker] * n_workers):
+                line = [sys.executable, "-m", "dask", *command, "--scheduler-file", file]
+                started.append(psutil.Popen(line, cwd=folder, stderr=subprocess.DEVNULL))
             with Client(scheduler_file=file) as client:
-                client.wait_for_workers(2, timeout=120)
-                compute(lazy_pass(True, 100))  # imports
-                processes = [psutil.Process(each.pid) for each in started]
-                before = [sum(each.cpu_times()[:2]) for each in processes]
-                compute(lazy_pass(True, n_blocks))
-                spent = [sum(each.cpu_times()[:2]) - old for each, old in zip(processes, before, strict=True)]
-                n_tasks = len(tasks_of(lazy_pass(True, n_blocks)))
+                client.wait_for_workers(n_workers, timeout=120)
+                yield client, started
         finally:
             for each in reversed(started):
-                each.terminate()
+                each.kill()
                 each.wait()
+            signal.signal(signal.SIGTERM, before)
+
+
+def pass_on_processes(n_blocks: int) -> tuple[int, float, float]:
+    """Tasks of a sum over blocks, and CPU seconds of the scheduler and of two workers."""
+    from daskcluster.runtime.execution import compute
+
+    with cluster(2) as (_, processes):
+        compute(lazy_pass(True, 1000))  # imports
+        before = [sum(each.cpu_times()[:2]) for each in processes]
+        compute(lazy_pass(True, n_blocks))
+        spent = [sum(each.cpu_times()[:2]) - old for each, old in zip(processes, before, strict=True)]
+        n_tasks = len(tasks_of(lazy_pass(True, n_blocks)))
     return n_tasks, spent[0], sum(spent[1:])
+
+
+@dataclass(frozen=True)
+class TaskCosts:
+    """A measured sum over empty blocks: blocks and tasks of it, CPU seconds of a task on the scheduler and a worker."""
+
+    blocks: int
+    tasks: int
+    scheduler: float
+    worker: float
+
+
+def task_costs(n_blocks: int, threshold: int) -> TaskCosts:
+    """Costs of a task where as many blocks as the threshold are grouped."""
+    from daskcluster.runtime import groups
+
+    before, groups.LEAST_BLOCKS = groups.LEAST_BLOCKS, threshold
+    try:
+        tasks, scheduler, worker = pass_on_processes(n_blocks)
+    finally:
+        groups.LEAST_BLOCKS = before
+    return TaskCosts(n_blocks, tasks, scheduler / tasks, worker / tasks)
 
 
 # -- 3: a simulation -----------------------------------------------------------------------------------------------
@@ -177,7 +208,8 @@ def simulate(tasks: Sequence[SimulatedTask], workers: int, costs: Costs) -> floa
             dependents[need].append(number)
     ready = deque(number for number, count in enumerate(missing) if not count)
     waiting: list[deque[int]] = [deque() for _ in range(workers)]
-    load, running = [0] * workers, [False] * workers
+    spare = set(range(workers)), set[int]()  # workers that have no task, and one
+    running = [False] * workers
     events: list[tuple[float, int, int, int, bool]] = []
     scheduler = end = 0.0
     n_events = 0
@@ -195,13 +227,15 @@ def simulate(tasks: Sequence[SimulatedTask], workers: int, costs: Costs) -> floa
         at(now + costs.task + work, worker, number, False)
 
     def hand_out(now: float) -> None:
-        for most in (1, 2):
-            for worker in range(workers):
-                if ready and load[worker] < most:
-                    waiting[worker].append(ready.popleft())
-                    load[worker] += 1
-                    if not running[worker]:
-                        begin(worker, now + costs.latency)
+        while ready and (spare[0] or spare[1]):
+            load = 0 if spare[0] else 1
+            worker = min(spare[load])
+            spare[load].remove(worker)
+            if not load:
+                spare[1].add(worker)
+            waiting[worker].append(ready.popleft())
+            if not running[worker]:
+                begin(worker, now + costs.latency)
 
     hand_out(0.0)
     while events:
@@ -214,7 +248,9 @@ def simulate(tasks: Sequence[SimulatedTask], workers: int, costs: Costs) -> floa
             at(scheduler, worker, number, True)
             continue
         end = now
-        load[worker] -= 1
+        load = 1 if worker in spare[1] else 2
+        spare[1].discard(worker)
+        spare[load - 1].add(worker)
         for above in dependents[number]:
             missing[above] -= 1
             if not missing[above]:
@@ -223,63 +259,62 @@ def simulate(tasks: Sequence[SimulatedTask], workers: int, costs: Costs) -> floa
     return end
 
 
-def efficiency(name: str, rows: int, workers: int, block: float, task: float, scheduler: float) -> tuple[float, int]:
-    """Share of the workers' time that a simulated pass spends on blocks, and its tasks."""
+@cache
+def graph_of(summed: bool, n_blocks: int, workers: int) -> tuple[list[SimulatedTask], int]:
+    """Tasks of a pass on so many workers, and the blocks of a task."""
     import dask
 
     from daskcluster.runtime.groups import blocks_a_task
 
+    with dask.config.set(scheduler="threads", num_workers=workers):
+        return tasks_of(lazy_pass(summed, n_blocks)), blocks_a_task(n_blocks)
+
+
+def efficiency(name: str, rows: int, workers: int, block: float, tasks: dict[int, TaskCosts]) -> tuple[float, int]:
+    """Share of the workers' time that a simulated pass spends on blocks, and its tasks; `tasks` by blocks of a task."""
     summed, n_bytes = PASSES[name]
     n_blocks = -(-rows // BLOCK_ROWS)
-    with dask.config.set(scheduler="threads", num_workers=workers):
-        tasks, size = tasks_of(lazy_pass(summed, n_blocks)), blocks_a_task(n_blocks)
-    costs = Costs(size * block, task, scheduler, n_bytes / LINK_BYTES, LATENCY)
-    return n_blocks * block / workers / simulate(tasks, workers, costs), len(tasks)
+    graph, size = graph_of(summed, n_blocks, workers)
+    costs = Costs(size * block, tasks[size].worker, tasks[size].scheduler, n_bytes / LINK_BYTES, LATENCY)
+    return n_blocks * block / workers / simulate(graph, workers, costs), len(graph)
 
 
 def main() -> None:
     """Measure, simulate, and print tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--blocks", type=int, default=100_000)
+    parser.add_argument("--blocks", type=int, default=10_000)
+    parser.add_argument("--grouped", type=int, help="blocks of the measurement of tasks of eight; as --blocks")
     arguments = parser.parse_args()
     from uspec import table
 
-    from daskcluster.runtime import groups
+    from daskcluster.runtime.groups import FAN_IN, LEAST_BLOCKS
 
     blocks = block_seconds()
-    least, found = groups.LEAST_BLOCKS, {}
-    for name, threshold in (("one", sys.maxsize), ("eight", least)):
-        groups.LEAST_BLOCKS = threshold
-        found[name] = pass_on_processes(arguments.blocks)
+    found = {
+        1: task_costs(arguments.blocks, sys.maxsize),
+        FAN_IN: task_costs(arguments.grouped or arguments.blocks, LEAST_BLOCKS),
+    }
     table(
-        f"a sum over {arguments.blocks:,} empty blocks, a scheduler and two workers",
-        ["blocks a task", "tasks", "scheduler, CPU s", "us a block", "workers, CPU s", "us a block"],
+        "a sum over empty blocks, a scheduler and two workers, CPU time",
+        ["blocks a task", "blocks", "tasks", "scheduler, a task", "a block", "workers, a task", "a block"],
         [
-            [
-                name,
-                f"{n:,}",
-                f"{s:.1f}",
-                f"{1e6 * s / arguments.blocks:.0f}",
-                f"{w:.1f}",
-                f"{1e6 * w / arguments.blocks:.0f}",
-            ]
-            for name, (n, s, w) in found.items()
+            [size, f"{c.blocks:,}", f"{c.tasks:,}"]
+            + [f"{1e3 * each:.2f} ms" for s in (c.scheduler, c.worker) for each in (s, s * c.tasks / c.blocks)]
+            for size, c in found.items()
         ],
     )
-    shares = {name: seconds / arguments.blocks for name, (_, seconds, _) in found.items()}
     table(
         f"blocks of {BLOCK_ROWS:,} rows x {FEATURES}, k = {CLUSTERS}: the scheduler's CPU seconds / the workers'",
-        ["pass", "a block, CPU ms", "one block a task", "eight"],
+        ["pass", "a block, CPU ms", *(f"{size} a task" for size in found)],
         [
-            [name, f"{1000 * s:.1f}", f"{shares['one'] / s:.2%}", f"{shares['eight'] / s:.2%}"]
+            [name, f"{1000 * s:.1f}", *(f"{c.scheduler * c.tasks / c.blocks / s:.2%}" for c in found.values())]
             for name, s in blocks.items()
         ],
     )
-    n_tasks, scheduler, worker = found["eight"]
     for rows in ROWS:
         lines = []
         for name, seconds in blocks.items():
-            shown = [efficiency(name, rows, w, seconds, worker / n_tasks, scheduler / n_tasks) for w in WORKERS]
+            shown = [efficiency(name, rows, w, seconds, found) for w in WORKERS]
             lines.append([name, f"{shown[0][1]:,}", *(f"{share:.0%}" for share, _ in shown)])
         title = f"{rows:.0e} rows x {FEATURES}: share of workers' time on blocks, simulated".replace("e+", "e")
         table(title, ["pass", "tasks on 8", *(f"{w} workers" for w in WORKERS)], lines)
