@@ -1,4 +1,4 @@
-"""The simulation of ci/benchmarks/scaling.py against passes that are solved by hand."""
+"""The simulation of ci/benchmarks/scaling.py, and the model of predict.py, against what is solved by hand."""
 
 from __future__ import annotations
 
@@ -9,15 +9,28 @@ from pathlib import Path
 import pytest
 
 
-@pytest.fixture(scope="module")
-def scaling():
-    path = Path(__file__).parents[1] / "ci" / "benchmarks" / "scaling.py"
-    spec = importlib.util.spec_from_file_location("benchmark_scaling", path)
+def program(name):
+    path = Path(__file__).parents[1] / "ci" / "benchmarks" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def scaling():
+    yield program("scaling")
+    del sys.modules["benchmark_scaling"]
+
+
+@pytest.fixture
+def predict(monkeypatch):
+    """The model, of fits with a task a million rows."""
+    module = program("predict")
+    monkeypatch.setattr(module, "tasks_of", lambda shape, threads: {"labels": shape.n / 1e6})
     yield module
-    del sys.modules[spec.name]
+    del sys.modules["benchmark_predict"]
 
 
 @pytest.mark.parametrize(
@@ -41,3 +54,32 @@ def test_the_graph_is_that_of_the_library(scaling):
     sums = [len(task.needs) for task in scaling.tasks_of(scaling.lazy_pass(True, 70))]
     assert sorted(sums) == [0] * 9 + [1, 2, 8]
     assert [task.needs for task in scaling.tasks_of(scaling.lazy_pass(False, 70))] == [()] * 9
+
+
+def test_tasks_of_one_block_cost_what_those_cost(scaling):
+    free, dear = scaling.TaskCosts(1, 1, 0, 0), scaling.TaskCosts(1, 1, 0, 1.0)
+    rows = 100 * scaling.BLOCK_ROWS  # too few for tasks of eight
+    share, tasks = scaling.efficiency("dc-check", rows, 1, 1.0, {1: dear, 8: free})
+    assert (share, tasks) == (pytest.approx(0.5, rel=1e-3), 100)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("daskcluster.runtime.groups.LEAST_BLOCKS", 1)
+        scaling.graph_of.cache_clear()
+        share, tasks = scaling.efficiency("dc-check", rows, 1, 1.0, {1: free, 8: dear})
+    scaling.graph_of.cache_clear()
+    assert (share, tasks) == (pytest.approx(100 / (104 + 13), rel=1e-3), 13)  # the last task is charged as a full one
+
+
+def test_coefficients_are_found(predict):
+    true = {"labels": [0.5, 0.25, 1e-6, 0, 0]}
+    shapes = [predict.Shape(n * 10**6, 2, 100, k) for n, k in ((1, 2), (2, 9), (4, 3))]
+
+    def seconds(shape, threads):
+        return predict.predicted(true, shape, threads)["labels"]
+
+    found = [
+        predict.Measured(shape, place, {"labels": seconds(shape, threads), "fit": seconds(shape, threads)})
+        for shape in shapes
+        for place, threads in (("1 worker", 1), ("2 workers", 2))
+    ]
+    assert seconds(shapes[0], 2) == 0.5 + 0.25 + 0.5
+    assert predict.fitted(found)["labels"] == pytest.approx(true["labels"], abs=1e-9)
