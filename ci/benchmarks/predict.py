@@ -1,11 +1,13 @@
-"""How long a fit takes on workers that are not there: a model of each stage's seconds, fitted on 1 and 2 workers.
+"""How long a fit takes on workers that are not there: a model of each stage's CPU seconds, fitted on 1 and 2 workers.
 
     ci/benchmarks/run predict --folder SCRATCH      the tables of docs/scaling.md, in about ten minutes
 
-The seconds of a stage on W threads are the sum of five terms with coefficients of at least 0: one of the stage, one a
-task (scheduler and client), one a row / W, one of the stage's `WORK` / W, and one of what is done in one piece. Tasks
-are those of `plan()`. Fits of `FITTED` on `dask worker` processes of one thread give the coefficients, those of
-`UNSEEN` are predicted. Measured fits are noted in SCRATCH, so a broken run goes on.
+The seconds of a stage on W threads are those of client and scheduler, plus those of the workers / W. Both are sums of
+terms with coefficients of at least 0: of the former one a stage, one a task and one of what is done in one piece; of
+the latter one a task, one a row and one of the stage's `WORK`. Tasks are those of `plan()`. The discretisation makes as
+many passes as the rows want: the model is told how many they were. Fits of `FITTED` on `dask worker` processes of one
+thread give the coefficients, those of `UNSEEN` are predicted. CPU time is measured: other work on the machine
+and the wait for a disk are no part of it. Measured fits are noted in SCRATCH, so a broken run goes on.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import argparse
 import json
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -50,6 +51,7 @@ UNSEEN = [
 ]
 #: Places of a fit: 1 or 2 workers of one thread; 1 or 2 threads of one process, for `UNSEEN[-1]` only.
 PLACES = {"1 worker": 1, "2 workers": 2, "1 thread": 1, "2 threads": 2}
+READING = ("check and sample", "nearest representatives")
 LARGE, LARGE_WORKERS = (10**9, 10**10), (8, 32, 64, 128, 256)
 #: Work of a stage that all threads share, and work in one piece, beside rows and tasks.
 WORK: dict[str, Callable[[Shape], tuple[float, float]]] = {
@@ -70,7 +72,7 @@ def estimator(shape: Shape) -> Any:
 
 
 def tasks_of(shape: Shape, threads: int) -> dict[str, float]:
-    """Tasks of each stage by the plan, which counts a task a block."""
+    """Tasks of each stage by the plan, which counts a task a block; of the discretisation those of a pass."""
     import dask
     import dask.array as da
     from scaling import BLOCK_ROWS
@@ -80,49 +82,60 @@ def tasks_of(shape: Shape, threads: int) -> dict[str, float]:
     with dask.config.set(scheduler="threads", num_workers=threads):
         rows = da.zeros((shape.n, shape.d), dtype=np.float32, chunks=(BLOCK_ROWS, shape.d))
         plan = estimator(shape).plan(rows)
-        return {stage.name: stage.tasks / blocks_a_task(plan.n_blocks) for stage in plan.stages}
-
-
-def terms(title: str, shape: Shape, threads: int, tasks: float) -> list[float]:
-    """What the coefficients of a stage are multiplied with."""
-    shared, single = WORK.get(title, lambda s: (0, 0))(shape)
-    return [1, tasks, shape.n / threads, shared / threads, single]
+        size = blocks_a_task(plan.n_blocks)
+        return {stage.name: stage.tasks / max(stage.passes, 1) / size for stage in plan.stages}
 
 
 class Measured(NamedTuple):
-    """Seconds of the stages of a fit; "fit" is the whole one."""
+    """CPU seconds of client and scheduler, and of the workers, by the stage; passes of the discretisation."""
 
     shape: Shape
     place: str
-    seconds: dict[str, float]
+    seconds: dict[str, list[float]]
+    passes: int
+    wall: float
+
+    @property
+    def whole(self) -> float:
+        """Seconds of the fit."""
+        return sum(alone + workers / PLACES[self.place] for alone, workers in self.seconds.values())
 
 
-def fitted(found: list[Measured]) -> dict[str, list[float]]:
+def terms(title: str, shape: Shape, threads: int, passes: int) -> list[list[float]]:
+    """What the coefficients of client and scheduler, and those of the workers, are multiplied with."""
+    times = passes if title == "discretize" else 1
+    tasks = times * tasks_of(shape, threads).get(title, 0)
+    shared, single = WORK.get(title, lambda s: (0, 0))(shape)
+    return [[1, tasks, single], [tasks, times * shape.n, times * shared]]
+
+
+def fitted(found: list[Measured]) -> dict[str, list[list[float]]]:
     """Coefficients by title: least squares of the error as a share of the whole fit, not below 0."""
     from scipy.optimize import nnls
 
     coefficients = {}
     for title in found[0].seconds:
-        if title == "fit":
-            continue
-        lines, sought = [], []
-        for shape, place, seconds in found:
-            threads = PLACES[place]
-            line = terms(title, shape, threads, tasks_of(shape, threads).get(title, 0))
-            lines.append(np.array(line) / seconds["fit"])
-            sought.append(seconds.get(title, 0) / seconds["fit"])
-        scale = np.maximum(np.abs(lines).max(axis=0), 1e-300)
-        coefficients[title] = list(nnls(np.array(lines) / scale, np.array(sought))[0] / scale)
+        coefficients[title] = []
+        for part in (0, 1):
+            lines = [np.array(terms(title, f.shape, PLACES[f.place], f.passes)[part]) / f.whole for f in found]
+            scale = np.maximum(np.max(lines, axis=0), 1e-300)
+            sought = np.array([f.seconds[title][part] / f.whole for f in found])
+            coefficients[title].append(list(nnls(np.array(lines) / scale, sought)[0] / scale))
     return coefficients
 
 
-def predicted(coefficients: dict[str, list[float]], shape: Shape, threads: int) -> dict[str, float]:
-    """Seconds of each stage."""
-    tasks = tasks_of(shape, threads)
+def predicted(
+    coefficients: dict[str, list[list[float]]], shape: Shape, threads: int, passes: int
+) -> dict[str, tuple[float, float]]:
+    """Seconds of each stage: of client and scheduler, and of all workers together."""
     return {
-        title: float(np.dot(each, terms(title, shape, threads, tasks.get(title, 0))))
-        for title, each in coefficients.items()
+        title: tuple(map(np.dot, each, terms(title, shape, threads, passes))) for title, each in coefficients.items()
     }
+
+
+def whole(parts: dict[str, tuple[float, float]], threads: int) -> float:
+    """Seconds of a fit."""
+    return float(sum(alone + workers / threads for alone, workers in parts.values()))
 
 
 # -- measuring -----------------------------------------------------------------------------------------------------
@@ -140,28 +153,31 @@ def rows_of(folder: Path, shape: Shape) -> str:
     return str(store)
 
 
-def seconds_of(shape: Shape, store: str) -> dict[str, float]:
-    """Wall seconds of a fit and its stages."""
+def measured(shape: Shape, place: str, store: str, workers: list[Any], scheduler: list[Any]) -> Measured:
+    """A fit; without workers its threads are what works."""
     from daskcluster.runtime.stages import Run
 
-    seconds: dict[str, float] = defaultdict(float)
-    call = Run.__call__
+    def spent(processes: list[Any]) -> float:
+        return sum(sum(each.cpu_times()[:2]) for each in processes)
+
+    seconds: dict[str, list[float]] = {}
+    passes, call = 1, Run.__call__
 
     def timed(run: Run, stage: Any, *results: Any) -> Any:
-        start = time.perf_counter()
-        try:
-            return call(run, stage, *results)
-        finally:
-            seconds[stage.title] += time.perf_counter() - start
+        nonlocal passes
+        before = time.process_time() + spent(scheduler), spent(workers)
+        made = call(run, stage, *results)
+        passes = getattr(made, "n_iter", passes)
+        seconds[stage.title] = [time.process_time() + spent(scheduler) - before[0], spent(workers) - before[1]]
+        return made
 
     Run.__call__ = timed  # type: ignore[method-assign]
+    start = time.perf_counter()
     try:
-        start = time.perf_counter()
         estimator(shape).fit(store)
-        seconds["fit"] = time.perf_counter() - start
     finally:
         Run.__call__ = call  # type: ignore[method-assign]
-    return dict(seconds)
+    return Measured(shape, place, seconds, passes, time.perf_counter() - start)
 
 
 def measure(folder: Path) -> list[Measured]:
@@ -171,24 +187,26 @@ def measure(folder: Path) -> list[Measured]:
 
     notes = folder / "fits.jsonl"
     lines = notes.read_text().splitlines() if notes.exists() else []
-    found = [Measured(Shape(*shape), place, seconds) for shape, place, seconds in map(json.loads, lines)]
+    found = [Measured(Shape(*shape), *more) for shape, *more in map(json.loads, lines)]
     small = Shape(20_000, 4, 200, 5)
     stores = {shape: rows_of(folder, shape) for shape in (small, *FITTED, *UNSEEN)}
     for place, threads in PLACES.items():
-        workers = "worker" in place
-        shapes = [*FITTED, *UNSEEN] if workers else UNSEEN[-1:]
+        shapes = [*FITTED, *UNSEEN] if "worker" in place else UNSEEN[-1:]
         missing = [shape for shape in shapes if not any(each[:2] == (shape, place) for each in found)]
         if not missing:
             continue
         with ExitStack() as stack:
-            if workers:
-                stack.enter_context(cluster(threads))
+            scheduler, workers = [], []
+            if "worker" in place:
+                _, (first, *workers) = stack.enter_context(cluster(threads))
+                scheduler = [first]
             else:
                 stack.enter_context(dask.config.set(scheduler="threads", num_workers=threads))
-            first = seconds_of(small, stores[small])["fit"]  # imports, kernels
-            print(f"{place}: the first fit, of {small.n:,} rows, {first:.1f} s", flush=True)
+            cold = measured(small, place, stores[small], workers, scheduler)  # imports, kernels
+            total = np.sum(list(cold.seconds.values()), axis=0)
+            print(f"{place}: the first fit, of {small.n:,} rows, CPU s: client {total[0]:.1f}, workers {total[1]:.1f}")
             for shape in missing:
-                found.append(Measured(shape, place, seconds_of(shape, stores[shape])))
+                found.append(measured(shape, place, stores[shape], workers, scheduler))
                 with notes.open("a") as file:
                     file.write(json.dumps(found[-1]) + "\n")
     return found
@@ -197,11 +215,13 @@ def measure(folder: Path) -> list[Measured]:
 # -- tables --------------------------------------------------------------------------------------------------------
 
 
-def large(coefficients: dict[str, list[float]], n: int) -> list[list[str]]:
-    """Workers, hours, the share of what W does not divide, memory of a worker, and bytes a second from the store."""
+def large(coefficients: dict[str, list[list[float]]], n: int) -> list[list[str]]:
+    """Workers, hours, the share of client and scheduler, memory of a worker, and bytes a second from the store."""
     import dask
     import dask.array as da
     from scaling import BLOCK_ROWS
+
+    from daskcluster.pipeline.discretize import LIKELY_ITER
 
     shape, lines = Shape(n, 16, 1000, 10), []
     with dask.config.set(scheduler="threads", num_workers=1):
@@ -209,14 +229,11 @@ def large(coefficients: dict[str, list[float]], n: int) -> list[list[str]]:
     held = sum(stage.written_bytes for stage in plan.stages)
     assert plan.demand is not None
     for workers in LARGE_WORKERS:
-        seconds = predicted(coefficients, shape, workers)
-        whole, alone = sum(seconds.values()), sum(predicted(coefficients, shape, 10**9).values())
-        fastest = min(seconds[title] for title in ("check and sample", "nearest representatives"))
-        rate = n * 16 * 4 / fastest / 1e9
-        memory = plan.demand.working_bytes(1) + held / workers
-        lines.append(
-            [str(workers), f"{whole / 3600:.2f}", f"{alone / whole:.0%}", f"{memory / 2**30:.1f}", f"{rate:.2f}"]
-        )
+        parts = predicted(coefficients, shape, workers, LIKELY_ITER)
+        seconds, alone = whole(parts, workers), sum(each for each, _ in parts.values())
+        rate = n * 16 * 4 / min(a + w / workers for t, (a, w) in parts.items() if t in READING) / 1e9
+        memory = (plan.demand.working_bytes(1) + held / workers) / 2**30
+        lines.append([str(workers), f"{seconds / 3600:.2f}", f"{alone / seconds:.0%}", f"{memory:.1f}", f"{rate:.2f}"])
     return lines
 
 
@@ -236,30 +253,31 @@ def main() -> None:
     found = measure(arguments.folder)
     on_workers = [each for each in found if "worker" in each.place]
     coefficients = fitted([each for each in on_workers if each.shape in FITTED])
+    scales = 1, 1e3, 1e9, 1e3, 1e9, 1e9
     table(
-        "coefficients: seconds, ms a task, us a row, ns a unit of work, ns a unit in one piece",
-        ["stage", "once", "a task", "a row", "shared work", "in one piece"],
+        "coefficients: client and scheduler s, ms a task, ns a unit in one piece; workers ms a task, ns a row, a unit",
+        ["stage", "once", "a task", "in one piece", "workers: a task", "a row", "work"],
         [
-            [title, *(f"{c * scale:.3g}" for c, scale in zip(each, (1, 1e3, 1e6, 1e9, 1e9), strict=True))]
+            [title, *(f"{c * scale:.3g}" for c, scale in zip([*each[0], *each[1]], scales, strict=True))]
             for title, each in coefficients.items()
         ],
     )
     for name, shapes in (("fitted", FITTED), ("unseen", UNSEEN)):
         lines = []
-        for shape, place, seconds in on_workers:
-            if shape in shapes:
-                guess = sum(predicted(coefficients, shape, PLACES[place]).values())
-                ratio = guess / seconds["fit"]
-                size = [f"{shape.n / 1e6:g}M x {shape.d}", str(shape.p), str(shape.k), place]
-                missed = "" if 0.8 <= ratio <= 1.2 else "missed"
-                lines.append([*size, f"{seconds['fit']:.2f}", f"{guess:.2f}", f"{ratio:.2f}", missed])
-        columns = ["rows", "p", "k", "on", "measured, s", "predicted, s", "ratio", ""]
-        table(f"{name} shapes", columns, lines)
-    one = {place: seconds["fit"] for shape, place, seconds in found if shape == UNSEEN[-1]}
+        for each in on_workers:
+            if (shape := each.shape) in shapes:
+                threads = PLACES[each.place]
+                guess = whole(predicted(coefficients, shape, threads, each.passes), threads)
+                ratio = guess / each.whole
+                lines.append([f"{shape.n / 1e6:g}M x {shape.d}", *shape[2:], each.passes, each.place])
+                lines[-1] += [f"{each.whole:.2f}", f"{guess:.2f}", f"{ratio:.2f}"]
+                lines[-1].append("" if 0.8 <= ratio <= 1.2 else "missed")
+        table(f"{name} shapes", ["rows", "p", "k", "passes", "on", "measured, s", "predicted, s", "ratio", ""], lines)
+    last = [each for each in found if each.shape == UNSEEN[-1]]
     table(
-        f"{UNSEEN[-1].n:,} rows x {UNSEEN[-1].d} on one and two",
-        ["on", "seconds", "1 worker's / it"],
-        [[place, f"{each:.2f}", f"{one['1 worker'] / each:.2f}"] for place, each in one.items()],
+        f"{UNSEEN[-1].n:,} rows x {UNSEEN[-1].d}",
+        ["on", "client and scheduler, CPU s", "workers, CPU s", "wall s"],
+        [[e.place, *(f"{x:.2f}" for x in np.sum(list(e.seconds.values()), axis=0)), f"{e.wall:.1f}"] for e in last],
     )
     columns = ["workers", "hours", "not divided", "memory of one, GiB", "store, GB/s"]
     for n in LARGE:
