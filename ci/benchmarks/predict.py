@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,7 +51,8 @@ UNSEEN = [
     Shape(4_000_000, 16, 1000, 10),
 ]
 #: Places of a fit: 1 or 2 workers of one thread; 1 or 2 threads of one process, for `UNSEEN[-1]` only.
-PLACES = {"1 worker": 1, "2 workers": 2, "1 thread": 1, "2 threads": 2}
+PLACES = {"1 worker": 1, "1 thread": 1, "2 threads": 2, "2 workers": 2}
+MOST_ROWS = 10**8
 READING = ("check and sample", "nearest representatives")
 LARGE, LARGE_WORKERS = (10**9, 10**10), (8, 32, 64, 128, 256)
 #: Work of a stage that all threads share, and work in one piece, beside rows and tasks.
@@ -71,19 +73,30 @@ def estimator(shape: Shape) -> Any:
     return dc.USPEC(shape.k, n_representatives=shape.p, random_state=0)
 
 
-def tasks_of(shape: Shape, threads: int) -> dict[str, float]:
-    """Tasks of each stage by the plan, which counts a task a block; of the discretisation those of a pass."""
+@cache
+def plan_of(shape: Shape) -> Any:
+    """The plan of a fit without a cluster."""
     import dask
     import dask.array as da
     from scaling import BLOCK_ROWS
 
+    with dask.config.set(scheduler="threads", num_workers=1):
+        return estimator(shape).plan(da.zeros((shape.n, shape.d), dtype=np.float32, chunks=(BLOCK_ROWS, shape.d)))
+
+
+def tasks_of(shape: Shape, threads: int) -> dict[str, float]:
+    """Tasks of each stage, of the discretisation of a pass; of very many rows, more times those of `MOST_ROWS`."""
+    import dask
+    from scaling import BLOCK_ROWS
+
     from daskcluster.runtime.groups import blocks_a_task
 
+    n_blocks = -(-shape.n // BLOCK_ROWS)
     with dask.config.set(scheduler="threads", num_workers=threads):
-        rows = da.zeros((shape.n, shape.d), dtype=np.float32, chunks=(BLOCK_ROWS, shape.d))
-        plan = estimator(shape).plan(rows)
-        size = blocks_a_task(plan.n_blocks)
-        return {stage.name: stage.tasks / max(stage.passes, 1) / size for stage in plan.stages}
+        size = blocks_a_task(n_blocks)
+    plan = plan_of(shape._replace(n=min(shape.n, MOST_ROWS)))
+    times = n_blocks / plan.n_blocks / size
+    return {stage.name: times * stage.tasks / max(stage.passes, 1) for stage in plan.stages}
 
 
 class Measured(NamedTuple):
@@ -113,7 +126,7 @@ def fitted(found: list[Measured]) -> dict[str, list[list[float]]]:
     """Coefficients by title: least squares of the error as a share of the whole fit, not below 0."""
     from scipy.optimize import nnls
 
-    coefficients = {}
+    coefficients: dict[str, list[list[float]]] = {}
     for title in found[0].seconds:
         coefficients[title] = []
         for part in (0, 1):
@@ -191,7 +204,7 @@ def measure(folder: Path) -> list[Measured]:
     small = Shape(20_000, 4, 200, 5)
     stores = {shape: rows_of(folder, shape) for shape in (small, *FITTED, *UNSEEN)}
     for place, threads in PLACES.items():
-        shapes = [*FITTED, *UNSEEN] if "worker" in place else UNSEEN[-1:]
+        shapes = [*UNSEEN, *FITTED] if "worker" in place else UNSEEN[-1:]
         missing = [shape for shape in shapes if not any(each[:2] == (shape, place) for each in found)]
         if not missing:
             continue
@@ -217,17 +230,11 @@ def measure(folder: Path) -> list[Measured]:
 
 def large(coefficients: dict[str, list[list[float]]], n: int) -> list[list[str]]:
     """Workers, hours, the share of client and scheduler, memory of a worker, and bytes a second from the store."""
-    import dask
-    import dask.array as da
-    from scaling import BLOCK_ROWS
-
     from daskcluster.pipeline.discretize import LIKELY_ITER
 
     shape, lines = Shape(n, 16, 1000, 10), []
-    with dask.config.set(scheduler="threads", num_workers=1):
-        plan = estimator(shape).plan(da.zeros((n, 16), dtype=np.float32, chunks=(BLOCK_ROWS, 16)))
-    held = sum(stage.written_bytes for stage in plan.stages)
-    assert plan.demand is not None
+    plan = plan_of(shape._replace(n=MOST_ROWS))
+    held = sum(stage.written_bytes for stage in plan.stages) * n / MOST_ROWS
     for workers in LARGE_WORKERS:
         parts = predicted(coefficients, shape, workers, LIKELY_ITER)
         seconds, alone = whole(parts, workers), sum(each for each, _ in parts.values())
