@@ -4,7 +4,7 @@
 
 The seconds of a stage on W threads are those of client and scheduler, plus those of the workers / W. Both are sums of
 terms with coefficients of at least 0: of the former one a stage, one a task and one of what is done in one piece; of
-the latter one a task, one a row and one of the stage's `WORK`. Tasks are those of `plan()`. The discretisation makes as
+the latter one a row and one of the stage's `WORK`. Tasks are those of `plan()`. The discretisation makes as
 many passes as the rows want: the model is told how many they were. Fits of `FITTED` on `dask worker` processes of one
 thread give the coefficients, those of `UNSEEN` are predicted. CPU time is measured: other work on the machine
 and the wait for a disk are no part of it. Measured fits are noted in SCRATCH, so a broken run goes on.
@@ -59,8 +59,8 @@ LARGE, LARGE_WORKERS = (10**9, 10**10), (8, 32, 64, 128, 256)
 WORK: dict[str, Callable[[Shape], tuple[float, float]]] = {
     "check and sample": lambda s: (s.n * s.d, s.p * s.d),
     "representatives": lambda s: (0, s.p**2 * s.d),
-    "nearest representatives": lambda s: (s.n * s.d * (s.p**0.5 + 50), s.p**2 * s.d),
-    "transfer cut": lambda s: (s.n * s.d, s.p**3),
+    "nearest representatives": lambda s: (s.n * s.d * s.p**0.5, s.p**2 * s.d),
+    "transfer cut": lambda s: (s.n * s.p, s.p**3),
     "discretize": lambda s: (s.n * s.k, s.k**2),
     "labels": lambda s: (s.n * s.k, 0),
 }
@@ -119,7 +119,7 @@ def terms(title: str, shape: Shape, threads: int, passes: int) -> list[list[floa
     times = passes if title == "discretize" else 1
     tasks = times * tasks_of(shape, threads).get(title, 0)
     shared, single = WORK.get(title, lambda s: (0, 0))(shape)
-    return [[1, tasks, single], [tasks, times * shape.n, times * shared]]
+    return [[1, tasks, single], [times * shape.n, times * shared]]
 
 
 def fitted(found: list[Measured]) -> dict[str, list[list[float]]]:
@@ -260,10 +260,10 @@ def main() -> None:
     found = measure(arguments.folder)
     on_workers = [each for each in found if "worker" in each.place]
     coefficients = fitted([each for each in on_workers if each.shape in FITTED])
-    scales = 1, 1e3, 1e9, 1e3, 1e9, 1e9
+    scales = 1, 1e3, 1e9, 1e9, 1e9
     table(
-        "coefficients: client and scheduler s, ms a task, ns a unit in one piece; workers ms a task, ns a row, a unit",
-        ["stage", "once", "a task", "in one piece", "workers: a task", "a row", "work"],
+        "coefficients: client and scheduler s, ms a task, ns a unit in one piece; workers ns a row, a unit of work",
+        ["stage", "once", "a task", "in one piece", "workers: a row", "work"],
         [
             [title, *(f"{c * scale:.3g}" for c, scale in zip([*each[0], *each[1]], scales, strict=True))]
             for title, each in coefficients.items()
