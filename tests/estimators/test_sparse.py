@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 import zarr
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 from sklearn.cluster import KMeans as InMemoryKMeans
 
 import daskcluster as dc
@@ -50,6 +51,8 @@ ESTIMATORS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "KMeans-parallel": (lambda: dc.KMeans(5, init="k-means||", random_state=0), {}),
     "KMeans-cosine": (lambda: dc.KMeans(3, metric="cosine", random_state=0), {}),
     "KMeans-given": (lambda: dc.KMeans(3, init=D[:3].astype(float)), {}),
+    "KMeans-cosine": (lambda: dc.KMeans(3, metric="cosine", random_state=0), {"sample_weight": WEIGHTS}),
+    "KMeans-cosine-parallel": (lambda: dc.KMeans(3, metric="cosine", init="k-means||", random_state=0), {}),
     "USPEC": (lambda **more: dc.USPEC(3, **SPECTRAL, **more), {}),
     "USPEC-cosine": (lambda: dc.USPEC(3, metric="cosine", **SPECTRAL), {}),
     "USPEC-random": (lambda: dc.USPEC(3, selection="random", affinity="adaptive", **SPECTRAL), {}),
@@ -234,6 +237,35 @@ def test_rows_of_zeros_and_missing_rows():
     model = dc.KMeans(3, missing="label", random_state=0).fit(sp.csr_array(X))
     assert_array_equal(model.labels_, dc.KMeans(3, missing="label", random_state=0).fit(X).labels_)
     assert model.labels_[200] == -1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_zeros_have_no_direction(seed):
+    X = D.astype(np.float64)
+    X[[7, 100, 299]] = 0
+    for make in (dc.KMeans(3, metric="cosine"), dc.USPEC(3, metric="cosine", **SPECTRAL)):
+        sparse, dense = (clone(make).set_params(random_state=seed).fit(rows) for rows in (sp.csr_array(X), X))
+        assert_array_equal(sparse.labels_, dense.labels_)
+        assert_array_equal(sparse.predict(X), dense.labels_)
+        if isinstance(make, dc.KMeans):
+            assert (dense.labels_[[7, 100, 299]] == 0).all()
+            assert (dense.transform(X)[7] == 1).all()
+            rows = np.delete(X, [7, 100, 299], axis=0)
+            assert sparse.score(rows) == pytest.approx(-dense.inertia_)  # they count nowhere
+            unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+            assert_array_equal(
+                np.delete(dense.labels_, [7, 100, 299]), (unit @ dense.cluster_centers_.T).argmax(axis=1)
+            )
+            means = np.array([unit[dense.predict(rows) == c].sum(axis=0) for c in range(3)])
+            means /= np.linalg.norm(means, axis=1, keepdims=True)
+            np.testing.assert_allclose(dense.cluster_centers_, means, atol=0.02)  # as far as `tol` lets it go
+
+
+def test_directions_that_are_none():
+    with pytest.raises(ValueError, match="X must have rows that are not all 0"):
+        dc.KMeans(2, metric="cosine").fit(np.zeros((9, 3)))
+    with pytest.raises(ValueError, match="init must have no row of zeros .* row 1 is"):
+        dc.KMeans(2, metric="cosine", init=np.eye(2, 3) * [[1], [0]]).fit(np.ones((9, 3)))
 
 
 @pytest.mark.parametrize("action", ["fit", "plan"])
