@@ -239,7 +239,7 @@ def test_rows_of_zeros_and_missing_rows():
     assert model.labels_[200] == -1
 
 
-#: With seed 2 a row shares no word with any start: equally far from all, which rounding decides, as `docs/text.md` says.
+#: With seed 2 a row shares no word with any start: equally far from all, which rounding decides, see `docs/text.md`.
 @pytest.mark.parametrize("seed", range(2))
 def test_rows_of_zeros_have_no_direction(seed):
     X = D.astype(np.float64)
