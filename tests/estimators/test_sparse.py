@@ -49,7 +49,6 @@ ESTIMATORS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "KMeans": (lambda **more: dc.KMeans(3, random_state=0, **more), {}),
     "KMeans-weights": (lambda: dc.KMeans(4, max_iter=4, random_state=1), {"sample_weight": WEIGHTS}),
     "KMeans-parallel": (lambda: dc.KMeans(5, init="k-means||", random_state=0), {}),
-    "KMeans-cosine": (lambda: dc.KMeans(3, metric="cosine", random_state=0), {}),
     "KMeans-given": (lambda: dc.KMeans(3, init=D[:3].astype(float)), {}),
     "KMeans-cosine": (lambda: dc.KMeans(3, metric="cosine", random_state=0), {"sample_weight": WEIGHTS}),
     "KMeans-cosine-parallel": (lambda: dc.KMeans(3, metric="cosine", init="k-means||", random_state=0), {}),
