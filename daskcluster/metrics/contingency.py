@@ -16,6 +16,7 @@ from ..files import open_rows
 from ..io.inputs import open_dask, open_pieces
 from ..io.rasters import grid_columns
 from ..io.reading import known_rows
+from ..io.sparse import is_sparse_input
 from ..io.tables import open_table
 from ..kernels.contingency import PairCounts, contingency_chunk, contingency_combine, contingency_finalize
 from ..runtime.execution import compute, reduce_blocks
@@ -173,12 +174,20 @@ def open_input(name: str, value: ArrayInput, n_axes: int) -> Opened:
 
     Raises
     ------
+    TypeError
+        If it is sparse.
     ValueError
         If it has another number of axes, is a masked array with masked values, or is a path to no array.
     FileNotFoundError
         If there is nothing under the path.
     """
     check_kind(name, value, f"an array of {n_axes} dimension{'s' * (n_axes > 1)}")
+    if is_sparse_input(value):
+        kind = type(getattr(value, "_meta", value)).__name__
+        raise TypeError(
+            f"{name} must be dense here, got sparse data ({kind}); give some of its columns or a projection, as of "
+            "sklearn.decomposition.TruncatedSVD, or leave it out where it is optional"
+        )
     if open_table(value) is not None:
         value = open_dask(value, name)
     elif isinstance(value, str | PathLike | zarr.Group):

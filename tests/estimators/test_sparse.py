@@ -280,6 +280,19 @@ def test_what_takes_no_sparse_rows_says_what_does(action):
         getattr(dc.SEC(3), action)(S)
 
 
+@pytest.mark.parametrize("X", [S, chunked(sp.csr_array)], ids=["in memory", "lazy"])
+def test_metrics_pictures_and_reports_take_dense_rows_and_say_so(X, tmp_path):
+    model = fit_of("KMeans")
+    for call in (
+        lambda: dc.metrics.inertia(X, model.labels_, model.cluster_centers_),
+        lambda: dc.plotting.plot_labels(X, model.labels_),
+        lambda: dc.plotting.plot_profiles(X, model.labels_),
+        lambda: model.report(tmp_path / "page.html", X),
+    ):
+        with pytest.raises(TypeError, match=r"X must be dense here, got sparse data \(csr_array\)"):
+            call()
+
+
 def test_other_numbers_of_columns():
     with pytest.raises(ValueError, match="X has 80 features, but KMeans is expecting 90"):
         fit_of("KMeans").predict(S[:, :80])
