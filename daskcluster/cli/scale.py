@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from .failures import InputError
-from .inputs import open_table
+from .inputs import open_array, open_table
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -22,6 +22,12 @@ def fit_scaler(kind: str, path: str, missing: str) -> tuple[Any, da.Array]:
     import numpy as np
     from dask_ml import preprocessing
 
+    from ..io.sparse import CsrGroup
+
+    if isinstance(open_array(path, sparse=True), CsrGroup):
+        raise InputError(
+            f"--scale takes dense rows, and {path!r} is sparse; leave it out (--metric cosine needs no scale)"
+        )
     rows = fitted_on = open_table(path)
     finite = da.isfinite(rows).all(axis=1)
     if missing == "label":

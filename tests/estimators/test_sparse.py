@@ -384,3 +384,6 @@ def test_the_command_line(tmp_path):
         result = CliRunner().invoke(main, command.split(), catch_exceptions=False)
         assert result.exit_code == 0, result.output
     assert_array_equal(zarr.open_array(labels, mode="r")[:], fit_of("KMeans").labels_)
+    scaled = CliRunner().invoke(main, f"fit {path} -k 3 --scale standard --labels {tmp_path}/l.zarr".split())
+    assert scaled.exit_code == 2
+    assert "--scale takes dense rows" in " ".join(scaled.output.split())
