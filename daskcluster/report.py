@@ -17,6 +17,7 @@ import numpy as np
 from dask.utils import format_bytes
 
 from .files import atomic_path, check_output
+from .io.rasters import grid_rows
 from .markup import html_lines, html_table
 from .metrics.contingency import count_labels
 from .typing import ArrayInput, PathInput
@@ -45,7 +46,7 @@ def write_report(
     check_output(path, overwrite=overwrite, kind="file")  # before anything is computed
     labels = getattr(model, "labels_", None) if labels is None else labels
     grid = labels if getattr(labels, "ndim", 1) == 2 else None
-    X, labels, y = X if grid is None else None, _column(labels), _column(y)
+    X, labels, y = _rows(X, labels), _column(labels), _column(y)
     title = f"{type(model).__name__}: {model.n_clusters_} clusters" if title is None else title
     record = getattr(model, "_record", None)
     sections = [
@@ -122,6 +123,12 @@ def write_run_report(
         ("Versions", _table(("package", "version"), _versions())),
     ]
     _write_page(path, f"{method}: the run in {run}" if title is None else title, sections, overwrite)
+
+
+def _rows(X: Any, labels: Any) -> Any:
+    """Rows of a scene, in the order in which labels on its grid are a column; what has no named dimensions, as it is."""
+    found = None if X is None else grid_rows(X, getattr(labels, "dims", None), None)
+    return X if found is None else found.rows
 
 
 def _write_page(path: PathInput, title: str, sections: Iterable[tuple[str, str]], overwrite: bool) -> None:

@@ -30,7 +30,7 @@ IMPORTS: dict[str, set[str]] = {
     ROOT: {"constraints", "datasets", "errors", "estimators", "io", "metrics", "plotting"},
     "estimators": {"constraints", "ensemble", "pipeline", "kernels"}
     | {"errors", "io", "markup", "registry", "report", "runtime", "typing", "validation"},
-    "report": {"files", "markup", "metrics", "plotting", "typing"},
+    "report": {"files", "io", "markup", "metrics", "plotting", "typing"},
     "ensemble": {"pipeline", "kernels", "errors", "io", "linalg", "runtime", "validation"},
     "constraints": {"pipeline", "kernels", "errors", "io", "linalg", "markup", "runtime", "validation"},
     "pipeline": {"kernels", "errors", "io", "linalg", "markup", "runtime", "validation"},

@@ -85,6 +85,7 @@ def test_labels_on_a_grid_are_a_map(tmp_path):
     dc.KMeans(3, random_state=0).fit(scene).report(tmp_path / "page.html", scene, y=classes)
     page = Page(tmp_path / "page.html")
     assert any("Map of the clusters: 20 x 30 pixels" in str(text) for text in page.attributes("img", "alt"))
+    assert any("Rows in the plane of their first two features" in str(text) for text in page.attributes("img", "alt"))
     assert re.search(r"adjusted Rand index\s*1\.0000", page.text)
 
 
