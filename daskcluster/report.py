@@ -126,7 +126,7 @@ def write_run_report(
 
 
 def _rows(X: Any, labels: Any) -> Any:
-    """Rows of a scene, in the order in which labels on its grid are a column; what has no named dimensions, as it is."""
+    """Rows of a scene, in the order in which labels on its grid are a column; what has no dimensions, as it is."""
     found = None if X is None else grid_rows(X, getattr(labels, "dims", None), None)
     return X if found is None else found.rows
 
