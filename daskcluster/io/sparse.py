@@ -6,6 +6,7 @@ rows in memory are not copied for it. Nothing is made dense.
 
 from __future__ import annotations
 
+import copyreg
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,6 +55,12 @@ def _plain(rows: SparseRows) -> list[Any]:
     return [rows.data, rows.indices, rows.indptr, rows.n_features]
 
 
+def _rebuilt(*parts: Any) -> SparseRows:
+    """Unpickle rows by this module: a process that gets them knows by it how dask joins their blocks."""
+    return SparseRows(*parts)
+
+
+copyreg.pickle(SparseRows, lambda rows: (_rebuilt, tuple(_plain(rows))))
 keep_kind("sparse", SparseRows, _plain, lambda parts: SparseRows(*parts))
 
 #: Columns are numbered by 32 bits.
