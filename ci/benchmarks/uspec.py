@@ -273,29 +273,28 @@ def part_tasks(rows: list[int], repeat: int) -> None:
 
 
 def part_workers(rows: list[int], repeat: int) -> None:
-    """Two worker processes of one thread against one."""
-    from distributed import Client, LocalCluster
+    """Two `dask worker` of one thread against one, and against two threads of one process."""
+    import dask
+    from predict import PLACES, Shape, estimator, rows_of
+    from scaling import cluster
 
-    import daskcluster as dc
-
-    seconds: dict[int, list[float]] = {1: [], 2: []}
-    with stored(10_000_000) as folder:
-        for _ in range(repeat):
-            for n_workers in seconds:
-                with (
-                    LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as cluster,
-                    Client(cluster),
-                ):
-                    dc.USPEC(11, random_state=0).fit(dc.datasets.make_flower(300_000, chunks=50_000, random_state=0)[0])
-                    start = time.perf_counter()
-                    dc.USPEC(11, random_state=0, verbose=False).fit(f"{folder}/X.zarr")
-                    seconds[n_workers].append(time.perf_counter() - start)
-    one, two = (statistics.median(seconds[n]) for n in (1, 2))
-    table(
-        "10M x 2 from Zarr, worker processes of one thread",
-        ["workers", "seconds", "speed-up"],
-        [[1, f"{one:.2f}", "1.00"], [2, f"{two:.2f}", f"{one / two:.2f}"]],
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        for n_features in (16, 2):
+            warm, shape = (Shape(n, n_features, 1000, 10) for n in (300_000, 10_000_000))
+            seconds: dict[str, list[float]] = {place: [] for place in PLACES}
+            for _ in range(repeat):
+                for place, n in PLACES.items():
+                    on_threads = dask.config.set(scheduler="threads", num_workers=n)
+                    with cluster(n) if "worker" in place else on_threads:
+                        for each in (warm, warm, shape):
+                            store = rows_of(Path(folder), each)
+                            start = time.perf_counter()
+                            estimator(each).fit(store)
+                        seconds[place].append(time.perf_counter() - start)
+            found = {place: statistics.median(times) for place, times in seconds.items()}
+            lines = [[place, f"{time:.1f}", f"{found['1 worker'] / time:.2f}"] for place, time in found.items()]
+            table(f"{shape.n:,} x {n_features} from Zarr", ["on", "seconds", "1 worker / that"], lines)
+            print(f"2 workers / 2 threads: {found['2 workers'] / found['2 threads']:.2f}")
 
 
 PARTS: dict[str, Callable[[list[int], int], None]] = {

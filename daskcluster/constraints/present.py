@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..pipeline.scan import RowScan
 from ..runtime.execution import compute
 from ..runtime.passes import mapped
-from ..runtime.pieces import as_column
+from ..runtime.pieces import as_column, one_a_row
 from ..runtime.products import Products
 from .row_constraints import RowConstraints, say_empty
 
@@ -51,16 +51,8 @@ def present_constraints(
     if known.codes is not None:
         codes = known.codes
         if some_missing:
-            codes = da.map_blocks(
-                _codes_of_present,
-                as_column(codes),
-                blocks,
-                present=present,
-                token="dc-classes",
-                dtype=np.int32,
-                meta=np.empty(0, np.int32),
-                drop_axis=1,
-            )
+            columns = as_column(codes), blocks
+            codes = one_a_row(_codes_of_present, *columns, name="classes", dtype=np.int32, present=present)
         codes, counts = products.rows("classes", codes, _count_labelled)
         any_left = any(count["labelled"] for count in counts)
         left = replace(known, codes=codes, n_classes=known.n_classes if any_left else 0)

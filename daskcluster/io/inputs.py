@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from ..files.arrays import CHUNK_BYTES, open_rows
 from ..kernels.rows import compute_dtype
 from ..runtime.forecast import Sizes
-from ..runtime.pieces import recut
+from ..runtime.pieces import one_a_row, recut
 from ..runtime.visibility import check_shareable
 from ..typing import PathInput
 from ..validation import check_columns, check_dense, check_in_memory, check_kind, check_table
@@ -477,15 +477,11 @@ def open_column(name: str, values: Any) -> NDArray[Any] | da.Array:
     else:
         column = _in_natural_pieces(source)
     if column.ndim == 2 and column.shape[1] == 1:
-        column = column[:, 0] if isinstance(column, np.ndarray) else _only_column(column)
+        is_array = isinstance(column, np.ndarray)
+        column = column[:, 0] if is_array else one_a_row(_flat, column, name="column", dtype=column.dtype)
     if column.ndim != 1:
         raise ValueError(f"{name} must have one entry a row, shape (n,), got shape {column.shape}")
     return column
-
-
-def _only_column(column: da.Array) -> da.Array:
-    meta = np.empty(0, column.dtype)
-    return column.map_blocks(_flat, token="dc-column", dtype=column.dtype, meta=meta, drop_axis=1)
 
 
 def _flat(block: NDArray[Any]) -> NDArray[Any]:

@@ -173,9 +173,6 @@ class SparseRows:
         """Squared lengths (n,) of float64 rows, summed up in the order of the columns."""
         return _sqlengths(self.indptr, self.data)
 
-    def __reduce__(self) -> Any:
-        return SparseRows, (self.data, self.indices, self.indptr, self.n_features)
-
 
 def is_sparse(rows: Any) -> bool:
     """Whether rows are `SparseRows`."""

@@ -19,7 +19,7 @@ from . import clients, compiling, forking, progress  # noqa: F401  # two have a 
 from .clients import active_client, gather
 from .groups import FAN_IN, blocks_a_task, grouped
 from .limits import promised_now
-from .pieces import as_column, once
+from .pieces import as_column, once, one_a_row
 from .released import released_on_failure
 from .threads import one_blas_thread
 
@@ -197,15 +197,17 @@ def map_rows(
     **kwargs
         Handed to the function; a ``dask.delayed`` value travels once, not with every task.
     """
+    task: Any = partial(_numbered, _Task(function))
+    if not numbered:
+        task = _Task(partial(_tiled, function, () if columns is None else (columns,), np.dtype(dtype)))
+        if columns is None and blocks.ndim == 2:
+            return one_a_row(task, blocks, name=name, dtype=dtype, **kwargs)
     if columns is None:
         shape: dict[str, Any] = {"drop_axis": 1} if blocks.ndim == 2 else {}
         meta = np.empty((0,), dtype)
     else:
         shape = {"chunks": (blocks.chunks[0], (columns,))}
         meta = np.empty((0, 0), dtype)
-    task: Any = partial(_numbered, _Task(function))
-    if not numbered:
-        task = _Task(partial(_tiled, function, () if columns is None else (columns,), np.dtype(dtype)))
     return blocks.map_blocks(task, token=name, dtype=dtype, meta=meta, **shape, **kwargs)
 
 

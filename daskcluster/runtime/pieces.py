@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -20,7 +21,17 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.task_spec import Alias, Task, TaskRef
 from numpy.typing import NDArray
 
-__all__ = ["array_pieces", "as_column", "column_range", "once", "read_pieces", "recut", "side_by_side", "task_name"]
+__all__ = [
+    "array_pieces",
+    "as_column",
+    "column_range",
+    "once",
+    "one_a_row",
+    "read_pieces",
+    "recut",
+    "side_by_side",
+    "task_name",
+]
 
 
 def task_name(name: str) -> str:
@@ -76,6 +87,22 @@ def as_column(values: da.Array) -> da.Array:
 
 def _column_of(block: NDArray[Any]) -> NDArray[Any]:
     return block[:, None]
+
+
+def one_a_row(function: Callable[..., Any], *arrays: da.Array, name: str, dtype: Any, **kwargs: Any) -> da.Array:
+    """Apply a function to row blocks (rows, c) of whole rows, whose values have one entry a row: -> (n,).
+
+    ``map_blocks(drop_axis=1)`` would join the one block of each row of blocks, and dask does not put the tasks of such
+    a layer and of its neighbours together.
+    """
+    axes = [axis for number, array in enumerate(arrays) for axis in (array, ("rows", f"columns-{number}"))]
+    whole = partial(_of_single_blocks, function, len(arrays))
+    meta = np.empty(0, dtype)
+    return da.blockwise(whole, ("rows",), *axes, token=task_name(name), dtype=dtype, meta=meta, **kwargs)
+
+
+def _of_single_blocks(function: Callable[..., Any], n_arrays: int, *blocks: list[Any], **kwargs: Any) -> Any:
+    return function(*(block[0] for block in blocks[:n_arrays]), *blocks[n_arrays:], **kwargs)
 
 
 def column_range(array: da.Array, start: int, stop: int) -> da.Array:

@@ -214,6 +214,16 @@ def test_a_block_that_is_read_is_one_task():
 # -- the active scheduler
 
 
+def test_entries_of_rows_and_what_takes_them_are_one_task():
+    """Also where the rows are held, so that each pass over labels is a task a block."""
+    held = da.from_array(np.arange(60.0).reshape(20, 3), chunks=(5, 3)).persist()
+    entries = map_rows(lambda block: block.sum(axis=1), held, name="dc-sums", columns=None, dtype=float)
+    boxes = map_to_objects(lambda block, number: {"most": block.max()}, entries, name="dc-most")
+    tasks = dask.optimize(boxes)[0].__dask_graph__()
+    assert len(tasks) == 2 * 4  # the held blocks, and what is made of them
+    assert [found["most"] for found in objects_of(boxes)] == [39.0, 84.0, 129.0, 174.0]
+
+
 def test_no_client_is_active():
     assert active_client() is None
     assert runs_in_process()
