@@ -39,17 +39,21 @@ FITTED = [
     Shape(500_000, 16, 1000, 20),
     Shape(1_000_000, 2, 200, 5),
     Shape(1_000_000, 8, 500, 10),
+    Shape(1_500_000, 4, 1000, 10),
     Shape(2_000_000, 2, 1000, 20),
     Shape(2_000_000, 4, 500, 5),
     Shape(2_000_000, 16, 200, 10),
+    Shape(2_500_000, 12, 500, 10),
+    Shape(3_000_000, 2, 200, 20),
     Shape(3_000_000, 8, 1000, 5),
     Shape(4_000_000, 2, 500, 10),
+    Shape(4_000_000, 16, 1000, 10),
 ]
 UNSEEN = [
-    Shape(1_500_000, 4, 1000, 10),
-    Shape(3_000_000, 2, 200, 20),
-    Shape(2_500_000, 12, 500, 10),
-    Shape(4_000_000, 16, 1000, 10),
+    Shape(1_200_000, 6, 800, 8),
+    Shape(3_500_000, 3, 300, 15),
+    Shape(2_000_000, 10, 1000, 10),
+    Shape(5_000_000, 16, 700, 12),
 ]
 #: Places of a fit: 1 or 2 workers of one thread; 1 or 2 threads of one process, for `UNSEEN[-1]` only.
 PLACES = {"1 worker": 1, "1 thread": 1, "2 threads": 2, "2 workers": 2}
@@ -60,7 +64,7 @@ LARGE, LARGE_WORKERS = (10**9, 10**10), (8, 32, 64, 128, 256)
 WORK: dict[str, Callable[[Shape], tuple[float, float]]] = {
     "check and sample": lambda s: (s.n * s.d, s.p * s.d),
     "representatives": lambda s: (0, s.p**2 * s.d),
-    "nearest representatives": lambda s: (s.n * s.d * s.p**0.5, s.p**2 * s.d),
+    "nearest representatives": lambda s: (s.n * (s.d * s.p) ** 0.5, s.p**2 * s.d),
     "transfer cut": lambda s: (s.n * s.p, s.p**3),
     "discretize": lambda s: (s.n * s.k, s.k**2),
     "labels": lambda s: (s.n * s.k, 0),
