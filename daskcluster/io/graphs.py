@@ -6,9 +6,11 @@ from itertools import product
 from typing import Any
 
 import dask.array as da
+import numpy as np
 import zarr
+from dask.highlevelgraph import MaterializedLayer
 
-__all__ = ["bytes_behind", "source_layers", "stores_of"]
+__all__ = ["bytes_behind", "bytes_inside", "source_layers", "stores_of"]
 
 #: Wrappers that xarray puts around a stored array are followed so deep.
 _DEPTH = 10
@@ -76,6 +78,20 @@ def bytes_behind(array: da.Array) -> int:
     layers = {_layer_of(key) for key in sources} & set(graph.layers)
     total = sum(len(graph.layers[name]) for name in layers)
     return len(sources) * array.nbytes // total if total else 0
+
+
+def bytes_inside(array: da.Array) -> int:
+    """Bytes of arrays and dataframes inside the graph itself, where ``from_array`` and ``from_pandas`` put them."""
+    layers = getattr(array.__dask_graph__(), "layers", {}).values()
+    values = (value for layer in layers if isinstance(layer, MaterializedLayer) for value in layer.values())
+    return sum(_bytes_of(getattr(value, "value", value)) for value in values)
+
+
+def _bytes_of(value: Any) -> int:
+    if isinstance(value, np.ndarray):
+        return 0 if isinstance(value, np.memmap) else int(value.nbytes)
+    usage = getattr(value, "memory_usage", None)
+    return int(np.sum(usage(index=True))) if callable(usage) and hasattr(value, "index") else 0
 
 
 def _layer_of(key: Any) -> str:

@@ -40,6 +40,7 @@ from ..runtime.visibility import check_shareable
 from ..typing import PathInput
 from ..validation import check_columns, check_dense, check_in_memory, check_kind, check_table
 from .containers import refuse_container
+from .frames import Frame, open_frame
 from .missing import check_chunks
 from .nodata import Declared, declared
 from .reading import Reading, cut, cut_memory, known_rows, reading_of_chunks, reading_of_store
@@ -111,6 +112,8 @@ class Source:
         Memory of what lies beside the rows in this process: the index of an xarray object.
     sparse : bool
         Whether the rows are sparse: SciPy's CSR, a dask array of sparse chunks, or a CsrGroup.
+    frame : Frame, optional
+        What else is known of a dask dataframe.
     """
 
     array: Any
@@ -121,6 +124,7 @@ class Source:
     absent: str = "NaN"
     beside_bytes: int = 0
     sparse: bool = False
+    frame: Frame | None = None
 
     @property
     def in_memory(self) -> bool:
@@ -202,7 +206,7 @@ def open_source(X: Any, fill: str = "NaN", *, sparse: bool = False) -> Source:
 def _open(X: Any, name: str, *, label: bool, n_axes: int = 2, sparse: bool = False) -> Source:
     check_kind(name, X, "an array (rows, features)" if n_axes == 2 else "an array with one entry a row, shape (n,)")
     refuse_container(name, X)
-    chunked, named, beside = is_chunked(X), None, 0
+    chunked, named, beside, frame = is_chunked(X), None, 0, None
     attributes, encoding = {}, {}
     if (table := open_table(X)) is not None:
         X, named, attributes = table.array, table.named, dict(table.attributes or {})
@@ -212,8 +216,7 @@ def _open(X: Any, name: str, *, label: bool, n_axes: int = 2, sparse: bool = Fal
             return Source(open_csr_group(name, X), True, name=name, sparse=True)
         attributes = X.attrs.asdict()
     elif hasattr(X, "to_dask_array"):
-        named = X._meta if X.ndim == 2 else None
-        X = X.to_dask_array()
+        X, named, frame = open_frame(X)
     elif _is_xarray(X):
         beside = sum(int(index.nbytes) for index in getattr(X, "indexes", {}).values())
         attributes, encoding, X = X.attrs, X.encoding, X.data
@@ -225,7 +228,7 @@ def _open(X: Any, name: str, *, label: bool, n_axes: int = 2, sparse: bool = Fal
         X, found = found(X), None
     if isinstance(X, np.ndarray):
         X = file_rows(X) or X
-    return Source(X, chunked, named, found, name, absent, beside)
+    return Source(X, chunked, named, found, name, absent, beside, frame=frame)
 
 
 def open_dask(source: zarr.Array[Any] | PathInput, name: str = "X") -> da.Array:
@@ -408,7 +411,7 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
         if source.sparse:
             X, entries = known_sparse_rows(source.name, X)
         else:
-            X = known_rows(source.name, X)
+            X = known_rows(source.name, X, source.frame)
         given = GivenChunks(X.chunks[0], declared_lengths)
     elif source.in_memory and not source.sparse:
         X = np.asarray(X)
@@ -421,7 +424,7 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
         array = cut(source.name, stored, rows)
     elif isinstance(X, da.Array):
         row_bytes = None if entries is None else partial(sparse_row_bytes, entries, X.dtype)
-        array, reading = X, reading_of_chunks(X, size, row_bytes)
+        array, reading = X, reading_of_chunks(X, size, row_bytes, source.frame)
     elif source.sparse:
         array, reading, entries = read_sparse_rows(source.name, X, size)
     else:
@@ -469,7 +472,7 @@ def open_column(name: str, values: Any) -> NDArray[Any] | da.Array:
             filled = _fill_masked(np.ma.empty(0, column.dtype))
             column = column.map_blocks(_fill_masked, token="dc-fill", dtype=filled.dtype, meta=filled)
         if column.ndim in (1, 2):
-            column = source.decoded(known_rows(name, column))
+            column = source.decoded(known_rows(name, column, source.frame))
     elif np.ma.isMaskedArray(source.array):
         column = _fill_masked(source.array)
     elif source.in_memory or isinstance(source.array, FileRows):

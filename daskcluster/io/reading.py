@@ -15,7 +15,8 @@ from ..runtime.blocks import as_declared, check_blocks
 from ..runtime.execution import map_to_objects, objects_of, runs_in_process
 from ..runtime.pieces import array_pieces, read_pieces
 from ..runtime.visibility import Seen, check_shareable
-from .graphs import bytes_behind, stores_of
+from .frames import Frame
+from .graphs import bytes_behind, bytes_inside, stores_of
 from .missing import check_chunks
 from .sources import FileRows, MemoryRows, Stored
 
@@ -25,6 +26,9 @@ logger = logging.getLogger("daskcluster")
 
 #: Chunks that zarr decodes beside each other for one read (its setting ``async.concurrency``).
 DECODED_AT_ONCE = 10
+#: Copies of a dataframe's partition that may be there while it is made: of a parquet file what Arrow decodes, its
+#: table, the dataframe made of it, and two selections of columns. What is given back stays with Arrow for a while.
+FRAME_COPIES = 5
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Reading:
     Attributes
     ----------
     memory_bytes : int
-        Rows that are in this process's memory.
+        Rows that are in this process's memory; those inside a graph are found by `known`.
     unit_bytes : int
         What one task reads where that is more than a block, and stays until its blocks are used; else 0.
     buffer_bytes : int
@@ -63,7 +67,8 @@ class Reading:
             return replace(self, unit_bytes=unit_bytes, buffer_bytes=unit_bytes, made_of=None)
         behind = bytes_behind(self.made_of)
         more = behind if behind > _longest_bytes(self.made_of) else 0
-        return replace(self, unit_bytes=max(self.unit_bytes, more), made_of=None)
+        memory_bytes = self.memory_bytes + bytes_inside(self.made_of)
+        return replace(self, unit_bytes=max(self.unit_bytes, more), memory_bytes=memory_bytes, made_of=None)
 
     def peak_bytes(self, threads: int) -> int:
         """Bytes at a time with so many tasks beside each other: one more unit waits until all of it is used."""
@@ -128,15 +133,21 @@ def reading_of_store(stored: Stored, size: int) -> tuple[int, Reading]:
     )
 
 
-def reading_of_chunks(array: da.Array, size: int, row_bytes: Callable[[], int] | None = None) -> Reading:
-    """Chunks of a dask array that are larger than blocks stay until all their blocks are used; made by two copies."""
-    reading = Reading(n_units=array.numblocks[0], made_of=array, row_bytes=row_bytes)
+def reading_of_chunks(
+    array: da.Array, size: int, row_bytes: Callable[[], int] | None = None, frame: Frame | None = None
+) -> Reading:
+    """Chunks of a dask array that are larger than blocks stay until all their blocks are used; made by two copies.
+
+    Those of a dataframe are made by more, see `FRAME_COPIES`.
+    """
+    made = 0 if frame is None else FRAME_COPIES * frame.row_bytes * int(max(array.chunks[0]))
+    reading = Reading(n_units=array.numblocks[0], made_of=array, row_bytes=row_bytes, buffer_bytes=made)
     if row_bytes is not None:
         return reading
     if max(array.chunks[0]) <= size and array.numblocks[1] == 1:
         return reading
     unit_bytes = _longest_bytes(array)
-    return replace(reading, unit_bytes=unit_bytes, buffer_bytes=unit_bytes)
+    return replace(reading, unit_bytes=unit_bytes, buffer_bytes=max(made, unit_bytes))
 
 
 def _longest_bytes(array: da.Array) -> int:
@@ -144,8 +155,10 @@ def _longest_bytes(array: da.Array) -> int:
     return int(max(array.chunks[0])) * array.shape[1] * array.dtype.itemsize
 
 
-def known_rows(name: str, array: da.Array) -> da.Array:
+def known_rows(name: str, array: da.Array, frame: Frame | None = None) -> da.Array:
     """The same array with known chunk lengths, counted where they are not, to which its tasks hold every block.
+
+    A dataframe knows how to count its own.
 
     Of stores from which it was made chunks are counted, and its tasks prove that they see them.
     """
@@ -158,10 +171,15 @@ def known_rows(name: str, array: da.Array) -> da.Array:
         return check_blocks(name, array, seen=seen)
     if array.ndim > 1 and np.isnan(array.shape[1]):
         raise ValueError(f"{name} must have a known number of features, got chunks {array.chunks}")
-    first = array.blocks[:, 0] if array.ndim > 1 and array.numblocks[1] > 1 else array
-    lengths = tuple(found["rows"] for found in objects_of(map_to_objects(_length, first, name="dc-count")))
+    lengths = _counted(array) if frame is None else frame.lengths()
     logger.info("counted the rows of %d chunks of unknown length: %d rows", len(lengths), sum(lengths))
     return check_blocks(name, array, (lengths, *array.chunks[1:]), seen)
+
+
+def _counted(array: da.Array) -> tuple[int, ...]:
+    """Rows of each chunk, by a pass over the first columns."""
+    first = array.blocks[:, 0] if array.ndim > 1 and array.numblocks[1] > 1 else array
+    return tuple(found["rows"] for found in objects_of(map_to_objects(_length, first, name="dc-count")))
 
 
 def _length(block: NDArray[Any], number: int) -> dict[str, Any]:

@@ -412,13 +412,14 @@ def _demand(rows: Any, titled: list[tuple[str, Cost]], held_bytes: int, kept_byt
     """What a process that works needs: `held_bytes` can be spilled, `kept_bytes` cannot."""
     here = active_client() is None or runs_in_process()
     fixed = BASE_BYTES + kept_bytes + sum(cost.small_bytes for _, cost in titled)
+    reading = rows.reading.known()
     return Demand(
-        fixed_bytes=fixed + (rows.reading.memory_bytes if here else 0),
+        fixed_bytes=fixed + (reading.memory_bytes if here else 0),
         held_bytes=held_bytes,
         works=tuple(
             Work(title, cost.task_bytes, cost.eager_bytes if here else 0, cost.input_passes > 0)
             for title, cost in titled
         ),
-        reading=rows.reading.known(),
+        reading=reading,
         row_bytes=rows.row_bytes,
     )
