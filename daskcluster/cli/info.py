@@ -67,7 +67,7 @@ def _describe_table(path: str) -> tuple[dict[str, Any], Lines] | None:
     """Describe a file of rows that is no Zarr array; None where there is none."""
     from ..io.tables import open_table
 
-    table = open_table(path)
+    table = open_table(path, sparse=True)
     if table is None:
         return None
     shape, dtype = list(map(int, table.array.shape)), str(table.array.dtype)

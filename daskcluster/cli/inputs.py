@@ -21,7 +21,7 @@ def open_array(path: str, n_axes: int = 2, *, sparse: bool = False) -> Any:
     from ..io.sparse import open_csr_group
     from ..io.tables import open_table
 
-    table = open_table(path)
+    table = open_table(path, sparse=sparse)
     if table is not None:
         return table.array
     found = open_rows(path, n_axes=n_axes, sparse=sparse)

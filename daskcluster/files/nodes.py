@@ -15,7 +15,17 @@ from .objects import ObjectPath
 from .places import expand
 from .urls import is_url, reaching, store_options
 
-__all__ = ["CSR", "describe_group", "found_at_url", "has_zarr_metadata", "is_nothing", "no_node", "open_node", "zip_of"]
+__all__ = [
+    "CSR",
+    "describe_group",
+    "describe_sparse",
+    "found_at_url",
+    "has_zarr_metadata",
+    "is_nothing",
+    "no_node",
+    "open_node",
+    "zip_of",
+]
 
 #: Files that a Zarr array or group has.
 METADATA = ("zarr.json", ".zarray", ".zgroup")
@@ -160,11 +170,7 @@ def describe_group(name: str, group: zarr.Group, n_axes: int = 2) -> str:
         return f"{name!r} is a saved model ({ours.get('class')}), not a Zarr array; open it with load_model"
     name = name.removeprefix("file://")
     if group.attrs.get("encoding-type") in SPARSE:
-        return (
-            f"{name!r} is a sparse matrix of AnnData ({group.attrs['encoding-type']}), not a Zarr array: as "
-            "csr_matrix it is rows for KMeans, USPEC, USENC and FastCSC; else store it dense, or name a dense table "
-            "beside it, such as one of obsm"
-        )
+        return describe_sparse(name, group.attrs["encoding-type"])
     arrays = _arrays_in(group)
     if not arrays:
         return f"{name!r} is an empty Zarr group, not a Zarr array"
@@ -178,6 +184,14 @@ def describe_group(name: str, group: zarr.Group, n_axes: int = 2) -> str:
         return f"{said}: none of numbers"
     advice = f"Name one of them, such as {name.rstrip('/') + '/' + arrays[0][0]!r}"
     return f"{said}. {advice}"
+
+
+def describe_sparse(name: str, kind: Any) -> str:
+    """Say that a group is a sparse matrix, and what takes one."""
+    return (
+        f"{name!r} is a sparse matrix of AnnData ({kind}), not an array: as csr_matrix it is rows for KMeans, USPEC, "
+        "USENC and FastCSC; else store it dense, or name a dense table beside it, such as one of obsm"
+    )
 
 
 def _arrays_in(group: zarr.Group) -> list[tuple[str, zarr.Array[Any]]]:

@@ -10,8 +10,9 @@ zarr.Array, path or URL of one  read block by block, straight into canonical blo
 HDF5 dataset                    the same
 path of another file            as `tables.py` opens it: parquet, npy, HDF5
 SciPy or pydata sparse rows,    `SparseRows` a block, for estimators whose kernels take them: `sparse.py`
-dask arrays of them, a path of
-a csr_matrix of AnnData
+dask arrays of them; a path of
+a csr_matrix of AnnData, or one
+that a backed object has
 xarray object over dask         its dask array
 ==============================  ==========================================================================
 
@@ -33,6 +34,7 @@ import zarr
 from numpy.typing import NDArray
 
 from ..files.arrays import CHUNK_BYTES, open_rows
+from ..files.nodes import describe_sparse
 from ..kernels.rows import compute_dtype
 from ..runtime.forecast import Sizes
 from ..runtime.pieces import one_a_row, recut
@@ -48,6 +50,7 @@ from .sources import FileRows, Hdf5Rows, Stored, ZarrRows, file_rows, hdf5_rows
 from .sparse import (
     CsrGroup,
     Entries,
+    group_behind,
     is_sparse_input,
     known_sparse_rows,
     open_csr_group,
@@ -160,6 +163,7 @@ def is_chunked(X: Any) -> bool:
         isinstance(X, str | PathLike | da.Array | zarr.Array | zarr.Group)
         or hasattr(X, "to_dask_array")
         or hdf5_rows(X) is not None
+        or group_behind(X) is not None
         or (_is_xarray(X) and isinstance(getattr(X, "data", None), da.Array))
     )
 
@@ -204,11 +208,17 @@ def open_source(X: Any, fill: str = "NaN", *, sparse: bool = False) -> Source:
 
 
 def _open(X: Any, name: str, *, label: bool, n_axes: int = 2, sparse: bool = False) -> Source:
+    if (group := group_behind(X)) is not None:
+        if not sparse:
+            raise ValueError(f"{name}: {describe_sparse(str(group.name), group.attrs['encoding-type'])}")
+        return Source(open_csr_group(name, group), True, name=name, sparse=True)
     check_kind(name, X, "an array (rows, features)" if n_axes == 2 else "an array with one entry a row, shape (n,)")
     refuse_container(name, X)
     chunked, named, beside, frame = is_chunked(X), None, 0, None
     attributes, encoding = {}, {}
-    if (table := open_table(X)) is not None:
+    if (table := open_table(X, sparse=sparse)) is not None:
+        if isinstance(table.array, CsrGroup):
+            return Source(table.array, True, name=name, sparse=True)
         X, named, attributes = table.array, table.named, dict(table.attributes or {})
     elif isinstance(X, str | PathLike | zarr.Array | zarr.Group):
         X = open_rows(X, n_axes=n_axes, sparse=sparse)  # says that a group is no array

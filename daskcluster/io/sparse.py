@@ -1,4 +1,4 @@
-"""Sparse rows on their way in: SciPy's and pydata's, in memory and as chunks of dask arrays, and groups in Zarr stores.
+"""Sparse rows on their way in: SciPy's and pydata's, in memory and as chunks of dask arrays, and groups in files.
 
 Behind the door a block of them is `SparseRows`, by compressed rows. A block is brought into that form when it is used;
 rows in memory are not copied for it. Nothing is made dense.
@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import dask.array as da
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from ..errors import UnreadableChunkError
-from ..files.nodes import CSR
+from ..files.nodes import CSR, SPARSE, describe_sparse
 from ..files.records import keep_kind
 from ..kernels.sparse_rows import SparseRows
 from ..runtime.blocks import check_blocks
@@ -31,11 +31,13 @@ from ..runtime.pieces import read_pieces
 from ..runtime.visibility import check_shareable
 from .missing import check_chunks
 from .reading import Reading, logger
-from .sources import ZarrRows
+from .sources import Stored, ZarrRows, hdf5_rows
 
 __all__ = [
     "CsrGroup",
     "Entries",
+    "group_behind",
+    "is_csr",
     "is_sparse_input",
     "known_sparse_rows",
     "open_csr_group",
@@ -156,22 +158,22 @@ def _densest(indptr: NDArray[Any], size: int) -> float:
 
 
 class CsrGroup:
-    """Rows of a matrix by compressed rows in a Zarr store, as AnnData writes it: data, indices, indptr.
+    """Rows of a matrix by compressed rows in a Zarr store or HDF5 file, as AnnData writes it: data, indices, indptr.
 
     Parameters
     ----------
-    data, indices, indptr : ZarrRows
+    data, indices, indptr : ZarrRows or Hdf5Rows
     shape : pair of int
     name : str
         For messages.
     """
 
-    def __init__(self, data: ZarrRows, indices: ZarrRows, indptr: ZarrRows, shape: tuple[int, int], name: str) -> None:
+    def __init__(self, data: Stored, indices: Stored, indptr: Stored, shape: tuple[int, int], name: str) -> None:
         self.data, self.indices, self.indptr = data, indices, indptr
         self.shape, self.dtype, self.name = shape, data.dtype, name
 
     @property
-    def parts(self) -> tuple[ZarrRows, ZarrRows, ZarrRows]:
+    def parts(self) -> tuple[Stored, Stored, Stored]:
         """What is stored."""
         return self.data, self.indices, self.indptr
 
@@ -198,22 +200,52 @@ class CsrGroup:
         return CsrGroup, (*self.parts, self.shape, self.name)
 
 
-def open_csr_group(name: str, group: zarr.Group) -> CsrGroup:
-    """Open a matrix in a store; raises ValueError where its arrays are not what one needs."""
-    where = str(group.store_path)
+def group_behind(X: Any) -> Any:
+    """The group of a matrix that was opened and not read, as ``adata.X`` of a backed object; None for anything else."""
+    package = type(X).__module__.partition(".")[0]
+    if package == "h5py":
+        return X if is_sparse_group(X) else None
+    return getattr(X, "group", None) if package == "anndata" and hasattr(X, "to_memory") else None
+
+
+def is_sparse_group(group: Any) -> bool:
+    """Whether a group says that it is a sparse matrix."""
+    return getattr(group, "attrs", {}).get("encoding-type") in SPARSE and hasattr(group, "keys")
+
+
+def is_csr(group: Any) -> bool:
+    """Whether a group says that it is a matrix by compressed rows."""
+    return is_sparse_group(group) and group.attrs["encoding-type"] == SPARSE[0]
+
+
+def open_csr_group(name: str, group: Any) -> CsrGroup:
+    """Open a matrix in a Zarr store or an HDF5 file.
+
+    Raises
+    ------
+    ValueError
+        If it is by compressed columns, or its arrays are not what one needs.
+    """
+    where = str(group.store_path) if isinstance(group, zarr.Group) else f"{group.file.filename}{group.name}"
+    if not is_csr(group):
+        raise ValueError(describe_sparse(where, group.attrs["encoding-type"]))
     given: Any = group.attrs.get("shape", ())
     shape = tuple(int(length) for length in given)
     arrays: list[Any] = [group.get(part) for part in CSR]
-    if len(shape) != 2 or not all(isinstance(array, zarr.Array) and array.ndim == 1 for array in arrays):
+    if len(shape) != 2 or not all(getattr(array, "ndim", None) == 1 for array in arrays):
         raise ValueError(f"{name}: {where!r} must have the attribute shape and the arrays {', '.join(CSR)}")
     lengths = [array.shape[0] for array in arrays]
     if lengths[0] != lengths[1] or lengths[2] != shape[0] + 1:
         raise ValueError(f"{name}: {where!r} is a damaged matrix: shape {shape}, and arrays of {lengths} numbers")
-    parts = []
-    for array in arrays:
-        check_shareable(name, array)
-        parts.append(ZarrRows(array, check_chunks(name, array)))
-    return CsrGroup(parts[0], parts[1], parts[2], shape, where)
+    data, indices, indptr = (_stored_part(name, array) for array in arrays)
+    return CsrGroup(data, indices, indptr, shape, where)
+
+
+def _stored_part(name: str, array: Any) -> Stored:
+    if not isinstance(array, zarr.Array):
+        return cast(Stored, hdf5_rows(array))
+    check_shareable(name, array)
+    return ZarrRows(array, check_chunks(name, array))
 
 
 # -- into blocks -------------------------------------------------------------------------------------------------------
@@ -237,7 +269,7 @@ def read_sparse_rows(name: str, array: Any, size: int) -> tuple[da.Array, Readin
     rows = size
     if isinstance(array, CsrGroup):
         source: Any = array
-        entries, (chunk, _) = Entries(lambda: array.densest(size)), (part.chunks[0] for part in array.parts[:2])
+        entries, (chunk, *_) = Entries(lambda: array.densest(size)), array.data.chunks or (1,)
         mean = array.data.shape[0] / array.shape[0]
         rows = size * max(1, int(chunk // max(1.0, size * mean)))
         unit = int(min(rows, array.shape[0]) * mean * (array.dtype.itemsize + 12))

@@ -3,7 +3,8 @@
 ==========================================  ===========================================================================
 parquet, a file or a folder                 by row groups, each read once a pass: numeric columns, or one of vectors
 npy                                         a memory map
-HDF5, h5ad, NetCDF 4: ``"file.h5/name"``    the dataset, or variable, of that name; without one, the only table inside
+HDF5, h5ad, NetCDF 4: ``"file.h5/name"``    the dataset, or variable, of that name; without one, the only table inside;
+                                            a csr_matrix of AnnData as sparse rows
 ==========================================  ===========================================================================
 
 What has to be parsed or unpacked as a whole (csv, npz) is converted first: a fit takes several passes over its rows.
@@ -31,6 +32,7 @@ from .convert.hdf5_files import hdf5_at, only_table, opened_hdf5
 from .convert.parquet_files import SUFFIXES, Head, matrix_of, open_files, read_head
 from .convert.parts import part_files
 from .sources import Hdf5Rows
+from .sparse import is_csr, open_csr_group
 
 __all__ = ["ParquetRows", "Table", "open_table"]
 
@@ -46,7 +48,7 @@ class Table:
 
     Attributes
     ----------
-    array : dask array, memory map or Hdf5Rows
+    array : dask array, memory map, Hdf5Rows or CsrGroup
     named : dataframe, optional
         An empty one with the names of the columns.
     attributes : mapping
@@ -63,8 +65,10 @@ class Table:
         return None if self.named is None else list(self.named.columns)
 
 
-def open_table(source: Any) -> Table | None:
+def open_table(source: Any, *, sparse: bool = False) -> Table | None:
     """Open the file of rows under a path; None where the path names none that is read in place.
+
+    `sparse` says that a matrix by compressed rows will do.
 
     Raises
     ------
@@ -81,7 +85,7 @@ def open_table(source: Any) -> Table | None:
     if path.suffix.lower() == ".npy" and path.is_file():
         return Table(_mapped(path))
     if (found := hdf5_at(path)) is not None:
-        return _hdf5(*found)
+        return _hdf5(*found, sparse)
     return _parquet(path) if _holds_parquet(path) else None
 
 
@@ -96,8 +100,10 @@ def _mapped(path: Path) -> NDArray[Any]:
     return array
 
 
-def _hdf5(file: Path, name: str) -> Table:
+def _hdf5(file: Path, name: str, sparse: bool) -> Table:
     with opened_hdf5(file) as opened:
+        if sparse and name in opened and is_csr(opened[name]):
+            return Table(open_csr_group("X", opened[name]))
         dataset = only_table(opened, file, name)
         attributes = dict(dataset.attrs)
         rows = Hdf5Rows("h5py", str(file), dataset.name, tuple(dataset.shape), dataset.dtype, dataset.chunks)

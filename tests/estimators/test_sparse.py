@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -124,6 +125,27 @@ def stored(folder: Any, X: Any = S, **parts: Any) -> str:
     return f"{folder}/a.zarr/X"
 
 
+def h5ad(folder: Any, kind: str = "csr_matrix") -> str:
+    """The path of the same in HDF5; in one piece, as small matrices are."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(f"{folder}/{kind}.h5ad", "w") as file:
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": kind, "encoding-version": "0.1.0", "shape": S.shape})
+        for name in ("data", "indices", "indptr"):
+            group.create_dataset(name, data=getattr(S, name))
+    return f"{folder}/{kind}.h5ad/X"
+
+
+def backed(folder: Any, kind: str = "csr_matrix") -> Any:
+    """What ``adata.X`` of a backed object is: a class of AnnData's own over the group of a file."""
+    h5py = pytest.importorskip("h5py")
+    if not Path(f"{folder}/{kind}.h5ad").exists():
+        h5ad(folder, kind)
+    group = h5py.File(f"{folder}/{kind}.h5ad", "r")["X"]
+    dataset = type("CSRDataset", (), {"__module__": "anndata._core", "group": group, "to_memory": None})
+    return dataset()
+
+
 def with_zeros_and_twice() -> Any:
     """The same matrix, columns in descending order, with zeros and a number in two parts."""
     rows, columns = (place[::-1] for place in S.nonzero())
@@ -157,7 +179,11 @@ FORMS: dict[str, Callable[[Any], Any]] = {
     ),
     "a path": stored,
     "an open group": lambda folder: zarr.open_group(stored(folder), mode="r"),
+    "h5ad": h5ad,
+    "a backed object's": backed,
 }
+#: Those whose labels are lazy, as are those of dask arrays.
+ON_DISK = ("a path", "an open group", "h5ad", "a backed object's")
 
 
 #: pydata compiles for seconds when a lazy array asks for an empty part.
@@ -167,7 +193,7 @@ FORM_IDS = [form for form in FORMS if form != "dask of pydata COO"] + slowly("da
 @pytest.mark.parametrize("form", FORM_IDS)
 def test_equal_fits_in_any_form(form, tmp_path):
     X = FORMS[form](tmp_path)
-    lazy = form.startswith("dask") or form in ("a path", "an open group")
+    lazy = form.startswith("dask") or form in ON_DISK
     for name in ("KMeans", "USPEC"):
         model = ESTIMATORS[name][0]().fit(X)
         assert isinstance(model.labels_, da.Array) == lazy
@@ -312,6 +338,15 @@ def test_chunks_that_are_not_as_declared():
     across = da.from_array(D, chunks=(100, 45)).map_blocks(sp.csr_array, dtype=D.dtype, meta=sp.csr_array(D[:0]))
     with pytest.raises(ValueError, match="whole rows in each chunk where it is sparse, got 2 chunks a row"):
         dc.KMeans(3).fit(across)
+
+
+def test_a_matrix_of_a_file_that_is_not_taken(tmp_path):
+    for X in (h5ad(tmp_path, "csc_matrix"), backed(tmp_path, "csc_matrix")):
+        with pytest.raises(ValueError, match=r"csc_matrix\), not an array: as csr_matrix it is rows for KMeans"):
+            dc.KMeans(3).fit(X)
+    for X in (h5ad(tmp_path), backed(tmp_path)):
+        with pytest.raises(ValueError, match=r"csr_matrix\), not an array: as csr_matrix it is rows for KMeans"):
+            dc.CSPML(3).fit(X, PARTIAL)
 
 
 def test_damaged_groups(tmp_path):

@@ -140,9 +140,7 @@ def test_sparse_matrices_of_anndata(tmp_path):
         sparse.create_array(name, data=np.arange(61.0))
     group.create_group("obsm").create_array("X_pca", data=np.zeros((60, 5)))
     found = message(tmp_path / "a.zarr/X")
-    assert (
-        "a.zarr/X' is a sparse matrix of AnnData (csr_matrix), not a Zarr array: as csr_matrix it is rows for" in found
-    )
+    assert "a.zarr/X' is a sparse matrix of AnnData (csr_matrix), not an array: as csr_matrix it is rows for" in found
     assert message(tmp_path / "a.zarr").endswith(
         f"it holds obsm/X_pca (60, 5). Name one of them, such as '{tmp_path}/a.zarr/obsm/X_pca'"
     )

@@ -22,6 +22,7 @@ from ...files import (
     open_rows,
     place_at,
 )
+from ...files.nodes import describe_group, has_zarr_metadata, open_node
 from ...files.places import expand
 from ...typing import PathInput
 from ...validation import check_flag, check_integer
@@ -153,6 +154,11 @@ def _format_of(path: Path) -> str:
     if hdf5_at(path) is not None:
         return "hdf5"
     if path.is_dir():
+        if has_zarr_metadata(path):
+            node = open_node(path)
+            if isinstance(node, zarr.Group):
+                raise ValueError(describe_group(str(path), node))
+            raise ValueError(f"{str(path)!r} is a Zarr array already: fit takes it as it is")
         return _format_of_folder(path)
     suffixes = [suffix.lower().lstrip(".") for suffix in path.suffixes]
     if suffixes and suffixes[-1] in ("gz", "bz2", "zst", "lz4"):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...files.nodes import describe_sparse
 from ..nodata import declared
 from .arrow import require
 from .rows import Request, Rows, block_rows, column_positions
@@ -63,8 +64,10 @@ def only_table(opened: Any, file: Path, name: str) -> Any:
     found = _tables(node)
     if len(found) == 1 and not name:
         return found[0]
-    what = "is a sparse matrix" if _is_sparse(node) else "is a group, not an array" if name else "is an HDF5 file"
     place = str(file / name)
+    if _is_sparse(node):
+        raise ValueError(describe_sparse(place, node.attrs["encoding-type"]))
+    what = "is a group, not an array" if name else "is an HDF5 file"
     raise ValueError(f"{place!r} {what}; {_listed(found, file)}")
 
 
