@@ -39,10 +39,9 @@ from ..kernels.rows import compute_dtype
 from ..runtime.forecast import Sizes
 from ..runtime.pieces import one_a_row, recut
 from ..runtime.visibility import check_shareable
-from ..typing import PathInput
 from ..validation import check_columns, check_dense, check_in_memory, check_kind, check_table
 from .containers import refuse_container
-from .frames import Frame, open_frame
+from .frames import frame_row_bytes
 from .missing import check_chunks
 from .nodata import Declared, declared
 from .reading import Reading, cut, cut_memory, known_rows, reading_of_chunks, reading_of_store
@@ -115,8 +114,8 @@ class Source:
         Memory of what lies beside the rows in this process: the index of an xarray object.
     sparse : bool
         Whether the rows are sparse: SciPy's CSR, a dask array of sparse chunks, or a CsrGroup.
-    frame : Frame, optional
-        What else is known of a dask dataframe.
+    made_of_bytes : int
+        Bytes of a row of the dataframe that the rows are made of; 0 where they are made of none.
     """
 
     array: Any
@@ -127,7 +126,7 @@ class Source:
     absent: str = "NaN"
     beside_bytes: int = 0
     sparse: bool = False
-    frame: Frame | None = None
+    made_of_bytes: int = 0
 
     @property
     def in_memory(self) -> bool:
@@ -214,7 +213,7 @@ def _open(X: Any, name: str, *, label: bool, n_axes: int = 2, sparse: bool = Fal
         return Source(open_csr_group(name, group), True, name=name, sparse=True)
     check_kind(name, X, "an array (rows, features)" if n_axes == 2 else "an array with one entry a row, shape (n,)")
     refuse_container(name, X)
-    chunked, named, beside, frame = is_chunked(X), None, 0, None
+    chunked, named, beside, made_of = is_chunked(X), None, 0, 0
     attributes, encoding = {}, {}
     if (table := open_table(X, sparse=sparse)) is not None:
         if isinstance(table.array, CsrGroup):
@@ -226,7 +225,8 @@ def _open(X: Any, name: str, *, label: bool, n_axes: int = 2, sparse: bool = Fal
             return Source(open_csr_group(name, X), True, name=name, sparse=True)
         attributes = X.attrs.asdict()
     elif hasattr(X, "to_dask_array"):
-        X, named, frame = open_frame(X)
+        named, made_of = X._meta if X.ndim == 2 else None, frame_row_bytes(X)
+        X = X.to_dask_array()
     elif _is_xarray(X):
         beside = sum(int(index.nbytes) for index in getattr(X, "indexes", {}).values())
         attributes, encoding, X = X.attrs, X.encoding, X.data
@@ -238,16 +238,18 @@ def _open(X: Any, name: str, *, label: bool, n_axes: int = 2, sparse: bool = Fal
         X, found = found(X), None
     if isinstance(X, np.ndarray):
         X = file_rows(X) or X
-    return Source(X, chunked, named, found, name, absent, beside, frame=frame)
+    return Source(X, chunked, named, found, name, absent, beside, made_of_bytes=made_of)
 
 
-def open_dask(source: zarr.Array[Any] | PathInput, name: str = "X") -> da.Array:
-    """Open a Zarr array as a lazy dask array whose chunks are whole stored chunks.
+def open_dask(source: Any, name: str = "X") -> da.Array:
+    """Open rows as a lazy dask array; of a Zarr array its chunks are whole stored chunks.
 
     Parameters
     ----------
-    source : zarr.Array or str or os.PathLike
-        As in `open_rows`.
+    source : str or os.PathLike, zarr.Array, or an array or dataframe
+        A path as in `open_rows`, or of another file of rows. What is lazy already stays as it is, an array in memory is
+        cut into views: so this can be the first step of a pipeline whose other steps open no paths, as
+        ``FunctionTransformer(open_dask)``.
     name : str
         What it is, for messages.
 
@@ -262,8 +264,10 @@ def open_dask(source: zarr.Array[Any] | PathInput, name: str = "X") -> da.Array:
     MissingChunksWarning
         If chunks are missing; see `check_chunks`.
     """
-    opened = _open(source if open_table(source) is not None else open_rows(source), name, label=False)
-    return opened.array if isinstance(opened.array, da.Array) else _in_natural_pieces(opened)
+    opened = _open(source, name, label=False, n_axes=2)
+    if isinstance(opened.array, da.Array):
+        return opened.decoded(opened.array)
+    return _in_memory_pieces(opened) if opened.in_memory else _in_natural_pieces(opened)
 
 
 def open_pieces(name: str, array: zarr.Array[Any], rows: int) -> da.Array:
@@ -272,6 +276,13 @@ def open_pieces(name: str, array: zarr.Array[Any], rows: int) -> da.Array:
     stored = source.stored()
     assert stored is not None
     return source.decoded(cut(name, stored, rows))
+
+
+def _in_memory_pieces(source: Source) -> da.Array:
+    array = as_array(source.name, source.array, "be an array")
+    if array.ndim == 0:
+        raise ValueError(f"{source.name}: expected an array with rows, got a scalar array")
+    return cut_memory(source.name, array, max(1, CHUNK_BYTES // max(1, array[:1].nbytes)))
 
 
 def _in_natural_pieces(source: Source) -> da.Array:
@@ -421,7 +432,7 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
         if source.sparse:
             X, entries = known_sparse_rows(source.name, X)
         else:
-            X = known_rows(source.name, X, source.frame)
+            X = known_rows(source.name, X)
         given = GivenChunks(X.chunks[0], declared_lengths)
     elif source.in_memory and not source.sparse:
         X = np.asarray(X)
@@ -434,7 +445,7 @@ def cut_rows(source: Source, missing: str = "raise", sized_as: np.dtype[Any] | N
         array = cut(source.name, stored, rows)
     elif isinstance(X, da.Array):
         row_bytes = None if entries is None else partial(sparse_row_bytes, entries, X.dtype)
-        array, reading = X, reading_of_chunks(X, size, row_bytes, source.frame)
+        array, reading = X, reading_of_chunks(X, size, row_bytes, source.made_of_bytes)
     elif source.sparse:
         array, reading, entries = read_sparse_rows(source.name, X, size)
     else:
@@ -482,7 +493,7 @@ def open_column(name: str, values: Any) -> NDArray[Any] | da.Array:
             filled = _fill_masked(np.ma.empty(0, column.dtype))
             column = column.map_blocks(_fill_masked, token="dc-fill", dtype=filled.dtype, meta=filled)
         if column.ndim in (1, 2):
-            column = source.decoded(known_rows(name, column, source.frame))
+            column = source.decoded(known_rows(name, column))
     elif np.ma.isMaskedArray(source.array):
         column = _fill_masked(source.array)
     elif source.in_memory or isinstance(source.array, FileRows):

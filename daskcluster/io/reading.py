@@ -15,7 +15,6 @@ from ..runtime.blocks import as_declared, check_blocks
 from ..runtime.execution import map_to_objects, objects_of, runs_in_process
 from ..runtime.pieces import array_pieces, read_pieces
 from ..runtime.visibility import Seen, check_shareable
-from .frames import Frame
 from .graphs import bytes_behind, bytes_inside, stores_of
 from .missing import check_chunks
 from .sources import FileRows, MemoryRows, Stored
@@ -134,13 +133,13 @@ def reading_of_store(stored: Stored, size: int) -> tuple[int, Reading]:
 
 
 def reading_of_chunks(
-    array: da.Array, size: int, row_bytes: Callable[[], int] | None = None, frame: Frame | None = None
+    array: da.Array, size: int, row_bytes: Callable[[], int] | None = None, frame_row_bytes: int = 0
 ) -> Reading:
     """Chunks of a dask array that are larger than blocks stay until all their blocks are used; made by two copies.
 
     Those of a dataframe are made by more, see `FRAME_COPIES`.
     """
-    made = 0 if frame is None else FRAME_COPIES * frame.row_bytes * int(max(array.chunks[0]))
+    made = FRAME_COPIES * frame_row_bytes * int(max(array.chunks[0]))
     reading = Reading(n_units=array.numblocks[0], made_of=array, row_bytes=row_bytes, buffer_bytes=made)
     if row_bytes is not None:
         return reading
@@ -155,10 +154,8 @@ def _longest_bytes(array: da.Array) -> int:
     return int(max(array.chunks[0])) * array.shape[1] * array.dtype.itemsize
 
 
-def known_rows(name: str, array: da.Array, frame: Frame | None = None) -> da.Array:
+def known_rows(name: str, array: da.Array) -> da.Array:
     """The same array with known chunk lengths, counted where they are not, to which its tasks hold every block.
-
-    A dataframe knows how to count its own.
 
     Of stores from which it was made chunks are counted, and its tasks prove that they see them.
     """
@@ -171,15 +168,10 @@ def known_rows(name: str, array: da.Array, frame: Frame | None = None) -> da.Arr
         return check_blocks(name, array, seen=seen)
     if array.ndim > 1 and np.isnan(array.shape[1]):
         raise ValueError(f"{name} must have a known number of features, got chunks {array.chunks}")
-    lengths = _counted(array) if frame is None else frame.lengths()
+    first = array.blocks[:, 0] if array.ndim > 1 and array.numblocks[1] > 1 else array
+    lengths = tuple(found["rows"] for found in objects_of(map_to_objects(_length, first, name="dc-count")))
     logger.info("counted the rows of %d chunks of unknown length: %d rows", len(lengths), sum(lengths))
     return check_blocks(name, array, (lengths, *array.chunks[1:]), seen)
-
-
-def _counted(array: da.Array) -> tuple[int, ...]:
-    """Rows of each chunk, by a pass over the first columns."""
-    first = array.blocks[:, 0] if array.ndim > 1 and array.numblocks[1] > 1 else array
-    return tuple(found["rows"] for found in objects_of(map_to_objects(_length, first, name="dc-count")))
 
 
 def _length(block: NDArray[Any], number: int) -> dict[str, Any]:
