@@ -6,7 +6,7 @@ import pytest
 import zarr
 
 import daskcluster as dc
-from daskcluster.io.graphs import bytes_behind
+from daskcluster.io.graphs import bytes_behind, bytes_inside
 
 ROWS = da.zeros((1000, 6), chunks=(100, 6))
 
@@ -30,6 +30,19 @@ def test_rows_behind_a_chunk(array, rows):
 def test_a_store_is_read_by_its_chunks(tmp_path):
     zarr.create_array(str(tmp_path / "x.zarr"), shape=(1000, 6), chunks=(100, 6), dtype="f8")
     assert bytes_behind(da.from_zarr(str(tmp_path / "x.zarr"))) == 100 * 6 * 8
+
+
+def test_the_plan_has_the_partitions_of_a_dataframe_on_their_way():
+    """Arrow's table and pandas' copies of it, and what lies in the graph: of one partition of 16 MB."""
+    dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.zeros((1_000_000, 4), np.float32), columns=list("abcd"))
+    plans = [dc.KMeans(2).plan(X).peak_bytes for X in (da.zeros(frame.shape, dtype="f4", chunks=(1_000_000, 4)),)]
+    plans.append(dc.KMeans(2).plan(dd.from_pandas(frame, npartitions=1)).peak_bytes)
+    partition = frame.memory_usage(index=False).sum()
+    assert plans[1] - plans[0] >= 5 * partition
+    lazy = da.from_array(frame.to_numpy(), chunks=(1000, 4))
+    assert bytes_inside(lazy) == partition
+    assert bytes_inside(da.zeros((1000, 4))) == 0
 
 
 def test_pixels_of_a_raster_need_a_strip_of_it():

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import dask.array as da
 import dask.dataframe as dd
 import h5py
 import numpy as np
@@ -18,7 +19,7 @@ import zarr
 
 import daskcluster as dc
 from daskcluster.errors import UnseenStoreError
-from daskcluster.io import open_rows, tables
+from daskcluster.io import open_dask, open_rows, save_model, tables
 from daskcluster.io.convert import convert
 from daskcluster.io.identity import identity_of
 from daskcluster.io.inputs import open_column, open_source
@@ -170,6 +171,37 @@ def test_labels_are_a_column_of_a_dask_dataframe(tmp_path):
     found = frame.assign(label=model.labels_).compute()
     np.testing.assert_array_equal(found["label"], dc.KMeans(3, random_state=0).fit(ROWS).labels_)
     np.testing.assert_array_equal(found.index, np.arange(750) * 3)
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_labels_are_a_column_without_known_divisions(form, tmp_path):
+    if form == "parquet":
+        frame = dd.read_parquet(FORMS["folder of parquet"](tmp_path))
+    else:
+        FRAME.to_csv(tmp_path / "X.csv", index=False)
+        frame = dd.read_csv(tmp_path / "X.csv", blocksize="20kB")
+    assert frame.npartitions > 1 and not frame.known_divisions
+    model = dc.KMeans(3, random_state=0)
+    for labels in (model.fit_predict(frame), model.labels_, model.predict(frame)):
+        found = frame.assign(label=labels).compute()
+        np.testing.assert_array_equal(found["label"], dc.KMeans(3, random_state=0).fit(found[list("abcd")]).labels_)
+
+
+def test_a_pipeline_opens_paths(tmp_path):
+    scalers = pytest.importorskip("dask_ml.preprocessing")
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    steps = scalers.StandardScaler(), dc.KMeans(3, random_state=0)
+    pipeline = make_pipeline(FunctionTransformer(open_dask), *steps).fit(FORMS["AnnData in Zarr"](tmp_path))
+    found = pipeline.predict(FORMS["npy"](tmp_path))
+    assert isinstance(found, da.Array)
+    for X in (FORMS["parquet"](tmp_path), dd.from_pandas(FRAME, npartitions=2), da.from_array(ROWS), ROWS):
+        np.testing.assert_array_equal(np.asarray(pipeline.predict(X)), found.compute())
+    save_model(pipeline[1:], tmp_path / "model.zarr")
+    np.testing.assert_array_equal(np.asarray(dc.load_model(tmp_path / "model.zarr").predict(ROWS)), found.compute())
+    expected = dc.KMeans(3, random_state=0).fit((ROWS - ROWS.mean(0)) / ROWS.std(0)).labels_
+    np.testing.assert_array_equal(found.compute(), expected)
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import zarr
 
 from daskcluster.io.convert import convert
 
@@ -71,6 +72,16 @@ def test_parts_without_a_header(tmp_path, out):
         with gzip.open(folder / f"x{number}.txt.gz", "wt") as file:
             file.write(f"{number}.5 1e{number}\n")
     np.testing.assert_array_equal(convert(folder, out)[:, 0], np.arange(12) + 0.5)
+
+
+def test_a_zarr_group_is_named_as_what_it_is(tmp_path, out):
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w")
+    group.create_group("X", attributes={"encoding-type": "csr_matrix", "shape": [3, 2]})
+    with pytest.raises(ValueError, match=r"a.zarr/X' is a sparse matrix of AnnData \(csr_matrix\)"):
+        convert(tmp_path / "a.zarr/X", out)
+    group.create_array("Y", data=np.ones((3, 2)))
+    with pytest.raises(ValueError, match=r"is a Zarr array already"):
+        convert(tmp_path / "a.zarr/Y", out)
 
 
 def test_folders_without_rows(tmp_path, out):
