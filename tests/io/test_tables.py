@@ -180,7 +180,8 @@ def test_labels_are_a_column_without_known_divisions(form, tmp_path):
     else:
         FRAME.to_csv(tmp_path / "X.csv", index=False)
         frame = dd.read_csv(tmp_path / "X.csv", blocksize="20kB")
-    assert frame.npartitions > 1 and not frame.known_divisions
+    assert frame.npartitions > 1
+    assert not frame.known_divisions
     model = dc.KMeans(3, random_state=0)
     for labels in (model.fit_predict(frame), model.labels_, model.predict(frame)):
         found = frame.assign(label=labels).compute()
