@@ -4,13 +4,15 @@
     ci/benchmarks/run forms --rows 4000000 zarr npy    some of them, fewer rows
     ci/benchmarks/run forms --method USPEC
 
-Each fit runs in a process of its own on two threads. Files are written before, by another process. The last figure is
-the exit code: forms whose peak is above the plan, or whose labels differ.
+Each fit runs in a process of its own on two threads. Files are written before, by another process. "Beside" is what an
+object takes beside its rows, such as the names of cells: it is the user's, so the peak, from the fit on, may be above
+the plan by that. The exit code is the number of forms whose peak is above the plan, or whose labels differ.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import subprocess
@@ -106,24 +108,40 @@ def write_tiff(path: str, X: Any) -> None:
     _raster(X).rio.to_raster(path, tiled=True)
 
 
-def write_adata(path: str, X: Any) -> None:
+def _anndata() -> Any:
     import anndata
 
+    if hasattr(anndata.settings, "allow_write_nullable_strings"):
+        anndata.settings.allow_write_nullable_strings = True  # of pandas 3
+    return anndata
+
+
+def write_adata(path: str, X: Any) -> None:
+    anndata = _anndata()
     anndata.AnnData(obsm={"X_pca": X}).write_h5ad(path)
 
 
 def write_sparse(path: str, X: Any) -> None:
-    import anndata
     import scipy.sparse
 
+    anndata = _anndata()
     anndata.AnnData(X=scipy.sparse.csr_matrix(X)).write_zarr(path)
 
 
 def write_sparse_h5ad(path: str, X: Any) -> None:
-    import anndata
     import scipy.sparse
 
+    anndata = _anndata()
     anndata.AnnData(X=scipy.sparse.csr_matrix(X)).write_h5ad(path)
+
+
+def write_csr_parts(path: str, X: Any) -> None:
+    import scipy.sparse
+
+    os.makedirs(path)
+    for number, start in enumerate(range(0, len(X), CHUNK)):
+        rows = scipy.sparse.csr_array(X[start : start + CHUNK])
+        scipy.sparse.save_npz(f"{path}/{number:03}.npz", rows, compressed=False)
 
 
 # -- forms: how the rows are opened -----------------------------------------------------------------------------------
@@ -167,11 +185,13 @@ def _csr(path: str) -> Any:
 
 
 def _lazy_csr(path: str) -> Any:
+    import dask
     import dask.array as da
     import scipy.sparse
 
-    rows = da.from_zarr(path)
-    return rows.map_blocks(scipy.sparse.csr_array, meta=scipy.sparse.csr_array((0, 0), dtype=rows.dtype))
+    meta = scipy.sparse.csr_array((0, D), dtype=np.float32)
+    parts = [dask.delayed(scipy.sparse.load_npz)(part) for part in sorted(Path(path).iterdir())]
+    return da.concatenate([da.from_delayed(part, (np.nan, D), meta=meta) for part in parts])
 
 
 def _netcdf(path: str) -> Any:
@@ -221,7 +241,7 @@ FORMS: dict[str, tuple[str, Callable[..., None] | None, Callable[[str], Any], di
     "csr group": ("cells.zarr", write_sparse, lambda path: f"{path}/X", {}),
     "csr of h5ad": ("counts.h5ad", write_sparse_h5ad, lambda path: f"{path}/X", {}),
     "csr of h5ad, backed": ("counts.h5ad", write_sparse_h5ad, lambda path: _adata(path, "r").X, {}),
-    "dask array of csr": ("X.zarr", write_zarr, _lazy_csr, {}),
+    "dask array of csr": ("csr", write_csr_parts, _lazy_csr, {}),
 }
 
 
@@ -249,15 +269,30 @@ def fit(form: str, method: str, folder: str) -> dict[str, Any]:
 
         small = scipy.sparse.csr_array(small)
     model_of(method).fit(small)  # compiled kernels are read from their cache
+    before = resident()
     X = opened(os.path.join(folder, file))
+    gc.collect()
+    rows = X.obsm["X_pca"] if options else X
+    beside = resident() - before - (in_memory(rows) if not isinstance(rows, np.memmap) else 0)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here on
     model = model_of(method)
-    plan = (
-        model.plan(getattr(X, "obsm", {}).get("X_pca", X)).peak_bytes / 2**20
-        if options
-        else model.plan(X).peak_bytes / 2**20
-    )
+    plan = model.plan(rows).peak_bytes / 2**20
     labels = np.asarray(model.fit(X, **options).labels_).ravel()
-    return {"peak": peak_megabytes(), "plan": plan, "mark": zlib.crc32(np.ascontiguousarray(labels, np.int32))}
+    mark = zlib.crc32(np.ascontiguousarray(labels, np.int32))
+    return {"peak": peak_megabytes(), "plan": plan, "beside": max(0.0, beside / 2**20), "mark": mark}
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def in_memory(rows: Any) -> int:
+    """Bytes of rows that are in this process."""
+    parts = [getattr(rows, part, None) for part in ("data", "indices", "indptr")] if hasattr(rows, "indptr") else [rows]
+    return sum(part.nbytes for part in parts if type(part) is np.ndarray)
 
 
 def child(*arguments: str) -> str:
@@ -293,7 +328,7 @@ def main() -> int:
 def table(forms: list[str], rows: int, method: str, folder: str) -> int:
     """Measure, and print a line a form."""
     print(f"{method}, {rows:,} rows x {D} float32 ({rows * D * 4 / 2**20:.0f} MiB), {THREADS} threads; MiB")
-    print(f"{'form':<26}{'peak':>8}{'plan':>8}{'/ plan':>8}  labels", flush=True)
+    print(f"{'form':<26}{'peak':>8}{'beside':>8}{'plan':>8}{'/ plan':>8}  labels", flush=True)
     wrong, mark = 0, None
     options = ["--rows", str(rows), "--method", method, "--folder", folder]
     for form in ["numpy", *(form for form in forms if form != "numpy")]:
@@ -309,9 +344,11 @@ def table(forms: list[str], rows: int, method: str, folder: str) -> int:
             continue
         mark = found["mark"] if mark is None else mark
         same = found["mark"] == mark
-        wrong += not same or found["peak"] > found["plan"]
-        peak, plan = found["peak"], found["plan"]
-        print(f"{form:<26}{peak:>8.0f}{plan:>8.0f}{peak / plan:>8.2f}  {'equal' if same else 'DIFFER'}", flush=True)
+        top, beside, plan = found["peak"], found["beside"], found["plan"]
+        share = (top - beside) / plan
+        wrong += not same or share > 1
+        marked = "equal" if same else "DIFFER"
+        print(f"{form:<26}{top:>8.0f}{beside:>8.0f}{plan:>8.0f}{share:>8.2f}  {marked}", flush=True)
     return wrong
 
 

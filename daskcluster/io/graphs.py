@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import math
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -10,7 +13,7 @@ import numpy as np
 import zarr
 from dask.highlevelgraph import MaterializedLayer
 
-__all__ = ["bytes_behind", "bytes_inside", "source_layers", "stores_of"]
+__all__ = ["bytes_behind", "bytes_inside", "cached_bytes", "source_layers", "stores_of"]
 
 #: Wrappers that xarray puts around a stored array are followed so deep.
 _DEPTH = 10
@@ -49,10 +52,11 @@ def source_layers(array: da.Array) -> list[Any] | None:
     return found or None
 
 
-def _inside(value: Any) -> zarr.Array[Any] | None:
+def _inside(value: Any, is_sought: Callable[[Any], bool] = lambda value: isinstance(value, zarr.Array)) -> Any:
+    """What stands inside the wrappers of an array, if it is what is sought."""
     value = getattr(value, "value", value)  # of dask's node of a graph
     for _ in range(_DEPTH):
-        if value is None or isinstance(value, zarr.Array):
+        if value is None or is_sought(value):
             return value
         value = getattr(value, "array", getattr(value, "_array", None))
     return None
@@ -92,6 +96,24 @@ def _bytes_of(value: Any) -> int:
         return 0 if isinstance(value, np.memmap) else int(value.nbytes)
     usage = getattr(value, "memory_usage", None)
     return int(np.sum(usage(index=True))) if callable(usage) and hasattr(value, "index") else 0
+
+
+def cached_bytes(array: da.Array) -> int:
+    """Bytes that each process keeps of files that its tasks read through GDAL, whose cache grows up to its limit."""
+    layers = getattr(array.__dask_graph__(), "layers", {})
+    values = [value for layer in layers.values() if len(layer) == 1 for value in layer.values()]
+    found = [each for each in (_inside(value, _is_of_rasterio) for value in values) if each is not None]
+    if not found:
+        return 0
+    rasterio = importlib.import_module("rasterio")
+    with rasterio.Env():
+        limit = rasterio.env.get_gdal_config("GDAL_CACHEMAX")
+    whole = sum(math.prod(each.shape) * np.dtype(each.dtype).itemsize for each in found)
+    return min(whole, int(limit))
+
+
+def _is_of_rasterio(value: Any) -> bool:
+    return type(value).__name__ == "RasterioArrayWrapper"
 
 
 def _layer_of(key: Any) -> str:

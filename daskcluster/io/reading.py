@@ -15,7 +15,7 @@ from ..runtime.blocks import as_declared, check_blocks
 from ..runtime.execution import map_to_objects, objects_of, runs_in_process
 from ..runtime.pieces import array_pieces, read_pieces
 from ..runtime.visibility import Seen, check_shareable
-from .graphs import bytes_behind, bytes_inside, stores_of
+from .graphs import bytes_behind, bytes_inside, cached_bytes, stores_of
 from .missing import check_chunks
 from .sources import FileRows, MemoryRows, Stored
 
@@ -44,6 +44,8 @@ class Reading:
         Chunks that are decoded for one read.
     n_units : int
         Such reads.
+    cached_bytes : int
+        What a process keeps of files beside that.
     made_of : dask array, optional
         Its graph tells what a chunk is made from; only looked at for a forecast.
     row_bytes : callable, optional
@@ -54,6 +56,7 @@ class Reading:
     unit_bytes: int = 0
     buffer_bytes: int = 0
     n_units: int = 1
+    cached_bytes: int = 0
     made_of: da.Array | None = None
     row_bytes: Callable[[], int] | None = None
 
@@ -66,13 +69,19 @@ class Reading:
             return replace(self, unit_bytes=unit_bytes, buffer_bytes=unit_bytes, made_of=None)
         behind = bytes_behind(self.made_of)
         more = behind if behind > _longest_bytes(self.made_of) else 0
-        memory_bytes = self.memory_bytes + bytes_inside(self.made_of)
-        return replace(self, unit_bytes=max(self.unit_bytes, more), memory_bytes=memory_bytes, made_of=None)
+        return replace(
+            self,
+            memory_bytes=self.memory_bytes + bytes_inside(self.made_of),
+            unit_bytes=max(self.unit_bytes, more),
+            cached_bytes=cached_bytes(self.made_of),
+            made_of=None,
+        )
 
     def peak_bytes(self, threads: int) -> int:
         """Bytes at a time with so many tasks beside each other: one more unit waits until all of it is used."""
-        unit_bytes = self.known().unit_bytes
-        return min(threads + 1, self.n_units) * unit_bytes + min(threads, self.n_units) * self.buffer_bytes
+        known = self.known()
+        units, buffers = min(threads + 1, self.n_units), min(threads, self.n_units)
+        return units * known.unit_bytes + buffers * known.buffer_bytes + known.cached_bytes
 
 
 def cut(name: str, stored: Stored, rows: int) -> da.Array:

@@ -6,7 +6,7 @@ import pytest
 import zarr
 
 import daskcluster as dc
-from daskcluster.io.graphs import bytes_behind, bytes_inside
+from daskcluster.io.graphs import bytes_behind, bytes_inside, cached_bytes
 
 ROWS = da.zeros((1000, 6), chunks=(100, 6))
 
@@ -63,3 +63,19 @@ def test_the_plan_has_the_strip_and_the_index():
     index = stacked.indexes["pixel"].nbytes
     strip = 6 * 4 * 1000 * 1000 * 4
     assert more >= index + 2 * strip
+
+
+@pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")  # affine, of rasterio
+@pytest.mark.parametrize(("limit", "cached"), [(2**20, 2**20), (3_000_000, 4 * 512 * 512 * 2)], ids=["limit", "file"])
+def test_the_plan_has_what_gdal_caches_of_a_scene(limit, cached, tmp_path, monkeypatch):
+    """Each process keeps up to 5 % of the machine's memory of the files that it reads, or what the user allows."""
+    xarray, rioxarray = pytest.importorskip("xarray"), pytest.importorskip("rioxarray")
+    monkeypatch.setattr("rasterio.env.get_gdal_config", lambda name, **_: limit if name == "GDAL_CACHEMAX" else None)
+    scene = xarray.DataArray(np.zeros((4, 512, 512), np.int16), dims=("band", "y", "x"))
+    scene = scene.assign_coords(y=np.arange(512.0), x=np.arange(512.0))
+    scene.rio.to_raster(tmp_path / "scene.tif", tiled=True)
+    opened = rioxarray.open_rasterio(tmp_path / "scene.tif", chunks={"y": 256, "x": 256})
+    assert cached_bytes(opened.data) == cached
+    in_memory = opened.copy(data=da.zeros(opened.shape, chunks=opened.chunks, dtype=opened.dtype))
+    more = dc.KMeans(2).plan(opened).peak_bytes - dc.KMeans(2).plan(in_memory).peak_bytes
+    assert more == cached
