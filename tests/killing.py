@@ -1,8 +1,4 @@
-"""Workers that kill themselves in every stage of a fit, once at work and once with a result.
-
-This file is also a preload of nannies: their workers are forked from a process that has the package and its kernels,
-and no threads, so that one that dies is back at once.
-"""
+"""Workers that kill themselves in every stage of a fit, once at work and once with a result."""
 
 from __future__ import annotations
 
@@ -85,10 +81,3 @@ def telling_stages(folder: Path) -> Iterator[None]:
     tell()
     with mock.patch.object(Run, "__call__", told):
         yield
-
-
-def dask_setup(nanny: Any) -> None:
-    """Have a nanny fork its workers from a process that has the package."""
-    from distributed.utils import get_mp_context
-
-    get_mp_context().set_forkserver_preload(["tests.preloaded"])

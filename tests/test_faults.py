@@ -1,4 +1,4 @@
-"""Workers that are killed in every stage, come late, leave and adapt; a scheduler that dies: labels stay the same."""
+"""Workers that die in every stage, come late, leave, adapt, spill, pause; a scheduler that dies: equal labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Status
 from distributed.chaos import KillWorker
 
 import daskcluster as dc
@@ -50,7 +50,7 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         "DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "forkserver",
     }
     with (
-        dask_processes(tmp_path_factory.mktemp("dask"), ["--preload-nanny", "tests.killing"], **settings) as file,
+        dask_processes(tmp_path_factory.mktemp("dask"), ["--preload-nanny", "tests.preloaded"], **settings) as file,
         Client(scheduler_file=str(file), set_as_default=False) as client,
     ):
         client.wait_for_workers(2)
@@ -118,6 +118,36 @@ def test_workers_come_late_and_leave(case, tmp_path):
         with interrupted_after(change):
             labels = np.asarray(case.fit_chunked().labels_)
     assert len(first) == 1
+    np.testing.assert_array_equal(labels, chunked_reference(case).labels_)
+
+
+@pytest.mark.parametrize("case", [*map(as_parameter, FAST), *slowly(*(case for case in CLASSES if case not in FAST))])
+def test_workers_that_spill_and_pause(case, tmp_path):
+    """Everything that workers hold goes to their disks, and after each stage all of them pause for a moment."""
+    memory = {"target": 1e-6, "spill": False, "pause": False, "terminate": False}
+    settings = {f"distributed.worker.memory.{name}": value for name, value in memory.items()}
+    pauses = 0
+    with (
+        dask.config.set(settings | {"daskcluster.check-memory": False, "daskcluster.memory-budget": "0"}),
+        workers_of(tmp_path, processes=False, memory_limit="1 GiB") as (cluster, client),
+    ):
+
+        async def become(status: Status) -> None:
+            for worker in cluster.workers.values():
+                worker.status = status
+
+        def pause(title: str) -> bool:
+            nonlocal pauses
+            pauses += 1
+            client.sync(become, Status.paused)
+            threading.Timer(0.1, client.sync, (become, Status.running)).start()
+            return False
+
+        with interrupted_after(pause):
+            labels = np.asarray(case.fit_chunked().labels_)
+        spilled = sum(worker.data.cumulative_metrics["disk-write", "bytes"] for worker in cluster.workers.values())
+    assert pauses > 1
+    assert spilled > labels.nbytes
     np.testing.assert_array_equal(labels, chunked_reference(case).labels_)
 
 

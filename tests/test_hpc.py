@@ -59,9 +59,9 @@ def dask_commands(file: Path, *options: str, of_workers: Sequence[str] = ()) -> 
     dask = [sys.executable, "-m", "dask"]
     scheduler = [*dask, "scheduler", "--scheduler-file", str(file), "--host", "127.0.0.1", "--port", "0", *options]
     local = str(file.parent / "w")
-    worker = [*dask, "worker", "--scheduler-file", str(file), "--nthreads", "1", "--local-directory", local, *options]
-    worker += of_workers
-    return [[*scheduler, "--no-dashboard"], *[[*worker, "--no-dashboard", "--host", "127.0.0.1"]] * 2]
+    worker = [*dask, "worker", "--scheduler-file", str(file), "--nworkers", "2", "--nthreads", "1"]
+    worker += ["--local-directory", local, "--host", "127.0.0.1", *options, *of_workers]
+    return [[*scheduler, "--no-dashboard"], [*worker, "--no-dashboard"]]
 
 
 def mpi_commands(file: Path) -> list[list[str]]:
