@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -28,10 +28,12 @@ class DiesInEveryStage(WorkerPlugin):
     ----------
     folder : Path
         `telling_stages` writes there which stage it is; a file beside it for each death.
+    ways : collection of str
+        "works", "holds" or both.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, ways: Collection[str]) -> None:
+        self.folder, self.ways = folder, ways
 
     def setup(self, worker: Any) -> None:
         """Remember the worker."""
@@ -46,10 +48,12 @@ class DiesInEveryStage(WorkerPlugin):
         elif finish == "memory" and self._first("holds"):
             self.worker.loop.call_later(TOLD_SECONDS, die)
 
-    def _first(self, how: str) -> bool:
+    def _first(self, way: str) -> bool:
+        if way not in self.ways:
+            return False
         stage = (self.folder / "stage").read_text(encoding="utf-8")
         with contextlib.suppress(FileExistsError):
-            (self.folder / f"{stage}: {how}").touch(exist_ok=False)
+            (self.folder / f"{stage}: {way}").touch(exist_ok=False)
             return True
         return False
 
@@ -63,10 +67,10 @@ def die() -> None:
 def telling_stages(folder: Path) -> Iterator[None]:
     """Write the title of each stage that begins, within those around it, to a file."""
     call = Run.__call__
-    titles = ["outside"]
+    titles = list[str]()
 
     def tell() -> None:
-        (folder / "new").write_text(", ".join(titles[-2:]), encoding="utf-8")
+        (folder / "new").write_text(", ".join(titles) or "between stages", encoding="utf-8")
         os.replace(folder / "new", folder / "stage")
 
     def told(run: Run, stage: Stage, *results: Any) -> Any:
