@@ -1,8 +1,7 @@
-"""Workers that are killed in every stage, come late, leave and adapt; a scheduler that dies: labels stay the same."""
+"""Workers that die in every stage, come late, leave, adapt, spill, pause; a scheduler that dies: equal labels."""
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import threading
@@ -15,14 +14,14 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from dask.utils import key_split
-from distributed import Client, LocalCluster, SchedulerPlugin
+from distributed import Client, LocalCluster, Status
 from distributed.chaos import KillWorker
 
 import daskcluster as dc
 from tests.conftest import DASHBOARD
 from tests.estimators.cases import CASES, CLASSES, as_parameter, chunked_reference, of_ids, reference
 from tests.interrupts import interrupted_after
+from tests.killing import DiesInEveryStage, telling_stages
 from tests.slow import slowly
 from tests.test_hpc import dask_processes
 
@@ -43,49 +42,58 @@ def workers_of(folder: Path, **options: Any) -> Iterator[tuple[LocalCluster, Cli
         yield cluster, client
 
 
-class Assassin(SchedulerPlugin):
-    """Kills the worker that holds, or works on, the first task of each name that it sees, at most so many."""
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A `dask scheduler` and two `dask worker`, whose nannies bring back what dies."""
+    settings = {
+        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "100",
+        "DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "forkserver",
+    }
+    with (
+        dask_processes(tmp_path_factory.mktemp("dask"), ["--preload-nanny", "tests.preloaded"], **settings) as file,
+        Client(scheduler_file=str(file), set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2)
+        yield client
 
-    def __init__(self, cluster: LocalCluster, done: bool, most: float) -> None:
-        self.cluster, self.most = cluster, most
-        self.state, self.killed = "memory" if done else "processing", dict[str, str]()
 
-    def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
-        name = key_split(key)
-        if finish != self.state or not name.startswith("dc-") or name in self.killed or len(self.killed) >= self.most:
-            return
-        task = self.cluster.scheduler.tasks[key]
-        holders = task.who_has if finish == "memory" else {task.processing_on}
-        addresses = {worker.address for worker in holders or () if worker is not None}
-        for nanny in self.cluster.workers.values():
-            if nanny.worker_address in addresses and nanny.pid is not None:
-                self.killed[name] = nanny.worker_address
-                os.kill(nanny.pid, signal.SIGKILL)
+#: Stages of USPEC that have tasks at this size.
+WITH_TASKS = {"check and sample", "nearest representatives", "transfer cut", "discretize", "labels"}
 
 
 @pytest.mark.parametrize("case", [*map(as_parameter, FAST), *slowly(*(case for case in CASES if case not in FAST))])
-@pytest.mark.parametrize("done", [True, *slowly(False)], ids=["holds", "works"])
 @pytest.mark.parametrize("named", [False, *slowly(True)], ids=["unnamed", "named"])
-def test_a_worker_is_killed_in_every_stage(case, done, named, run_slow, tmp_path):
-    """By SIGKILL, once for each name of a task, of which two by default; a nanny starts another."""
+def test_a_worker_is_killed_in_every_stage(case, named, processes, run_slow, tmp_path):
+    """By SIGKILL, when it holds a result, and, slowly, when it begins the first task; its nanny starts another."""
     storage = {"storage": tmp_path / "run"} if named and not case.foreign else {}
-    with dask.config.set({"distributed.scheduler.allowed-failures": 30}), workers_of(tmp_path) as (cluster, _):
-        assassin = Assassin(cluster, done, math.inf if run_slow else 2)
-        cluster.scheduler.add_plugin(assassin)
-        labels = np.asarray(case.fit_chunked(**storage).labels_)
-    assert len(assassin.killed) >= 2
+    ways = {"works", "holds"} if run_slow else {"holds"}
+    with processes.as_current(), telling_stages(tmp_path):
+        processes.register_plugin(DiesInEveryStage(tmp_path, ways), name="dies")
+        try:
+            labels = np.asarray(case.fit_chunked(**storage).labels_)
+        finally:
+            processes.unregister_worker_plugin("dies")
+    deaths = {tuple(path.name.split(": ")) for path in tmp_path.glob("*: *")}
+    assert len(deaths) >= 2
+    if case in FAST:
+        assert {(stage, way) for stage in WITH_TASKS for way in ways} <= deaths
     np.testing.assert_array_equal(labels, chunked_reference(case).labels_)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["sys.exit", "graceful", "segfault"])
 @pytest.mark.parametrize("case", CLASSES, ids=lambda case: case.id)
-def test_chaos(case, mode, tmp_path):
-    """Every worker lives for a second or two after its first task, again and again."""
-    with dask.config.set({"distributed.scheduler.allowed-failures": 100}), workers_of(tmp_path) as (_, client):
-        client.register_plugin(KillWorker("2 s", mode))
-        for _ in range(2):
-            np.testing.assert_array_equal(case.fit_chunked().labels_, chunked_reference(case).labels_)
+def test_chaos(case, mode, processes):
+    """Every worker lives for a second or two, again and again."""
+    with processes.as_current():
+        seen = set(processes.scheduler_info(n_workers=-1)["workers"])
+        processes.register_plugin(KillWorker("2 s", mode), name="chaos")
+        try:
+            while len(seen) < 5:
+                np.testing.assert_array_equal(case.fit_chunked().labels_, chunked_reference(case).labels_)
+                seen |= set(processes.scheduler_info(n_workers=-1)["workers"])
+        finally:
+            processes.unregister_worker_plugin("chaos")
 
 
 @pytest.mark.parametrize("case", [*map(as_parameter, FAST), *slowly(*(case for case in CLASSES if case not in FAST))])
@@ -106,6 +114,36 @@ def test_workers_come_late_and_leave(case, tmp_path):
         with interrupted_after(change):
             labels = np.asarray(case.fit_chunked().labels_)
     assert len(first) == 1
+    np.testing.assert_array_equal(labels, chunked_reference(case).labels_)
+
+
+@pytest.mark.parametrize("case", [*map(as_parameter, FAST), *slowly(*(case for case in CLASSES if case not in FAST))])
+def test_workers_that_spill_and_pause(case, tmp_path):
+    """Everything that workers hold goes to their disks, and after each stage all of them pause for a moment."""
+    memory = {"target": 1e-6, "spill": False, "pause": False, "terminate": False}
+    settings = {f"distributed.worker.memory.{name}": value for name, value in memory.items()}
+    pauses = 0
+    with (
+        dask.config.set(settings | {"daskcluster.check-memory": False, "daskcluster.memory-budget": "0"}),
+        workers_of(tmp_path, processes=False, memory_limit="1 GiB") as (cluster, client),
+    ):
+
+        async def become(status: Status) -> None:
+            for worker in cluster.workers.values():
+                worker.status = status
+
+        def pause(title: str) -> bool:
+            nonlocal pauses
+            pauses += 1
+            client.sync(become, Status.paused)
+            threading.Timer(0.1, client.sync, (become, Status.running)).start()
+            return False
+
+        with interrupted_after(pause):
+            labels = np.asarray(case.fit_chunked().labels_)
+        spilled = sum(worker.data.cumulative_metrics["disk-write", "bytes"] for worker in cluster.workers.values())
+    assert pauses > 1
+    assert spilled > labels.nbytes
     np.testing.assert_array_equal(labels, chunked_reference(case).labels_)
 
 

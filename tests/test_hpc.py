@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,13 +54,14 @@ def test_the_job_script_of_the_page(tmp_path, monkeypatch):
         assert option in script, script
 
 
-def dask_commands(file: Path, *options: str) -> list[list[str]]:
-    """A scheduler and two workers."""
+def dask_commands(file: Path, *options: str, of_workers: Sequence[str] = ()) -> list[list[str]]:
+    """A scheduler and two workers, with options of their own."""
     dask = [sys.executable, "-m", "dask"]
     scheduler = [*dask, "scheduler", "--scheduler-file", str(file), "--host", "127.0.0.1", "--port", "0", *options]
     local = str(file.parent / "w")
-    worker = [*dask, "worker", "--scheduler-file", str(file), "--nthreads", "1", "--local-directory", local, *options]
-    return [[*scheduler, "--no-dashboard"], *[[*worker, "--no-dashboard", "--host", "127.0.0.1"]] * 2]
+    worker = [*dask, "worker", "--scheduler-file", str(file), "--nworkers", "2", "--nthreads", "1"]
+    worker += ["--local-directory", local, "--host", "127.0.0.1", *options, *of_workers]
+    return [[*scheduler, "--no-dashboard"], [*worker, "--no-dashboard"]]
 
 
 def mpi_commands(file: Path) -> list[list[str]]:
@@ -75,18 +76,19 @@ def mpi_commands(file: Path) -> list[list[str]]:
 
 
 @contextmanager
-def dask_processes(folder: Path) -> Iterator[Path]:
+def dask_processes(folder: Path, of_workers: Sequence[str] = (), **variables: str) -> Iterator[Path]:
     """A scheduler and workers as a user starts them; gives the scheduler's file."""
     file = folder / "scheduler.json"
-    with running(dask_commands(file), folder):
+    with running(dask_commands(file, of_workers=of_workers), folder, **variables):
         yield file
 
 
 @contextmanager
-def running(commands: list[list[str]], folder: Path) -> Iterator[None]:
-    """Processes that run meanwhile."""
+def running(commands: list[list[str]], folder: Path, **variables: str) -> Iterator[None]:
+    """Processes that run meanwhile, with these variables of the environment."""
     log = open(folder / "log", "w")  # noqa: SIM115
-    own: dict[str, Any] = {"stdout": log, "stderr": log, "env": os.environ | {"PYTHONPATH": str(ROOT)}, "cwd": folder}
+    env = os.environ | {"PYTHONPATH": str(ROOT)} | variables
+    own: dict[str, Any] = {"stdout": log, "stderr": log, "env": env, "cwd": folder}
     started = [subprocess.Popen(command, **own) for command in commands]
     try:
         yield

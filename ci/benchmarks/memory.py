@@ -3,6 +3,7 @@
     ci/benchmarks/run memory                      the shapes that users have, one cluster of two workers each
     ci/benchmarks/run memory --shape wide shards  some of them
     ci/benchmarks/run memory --beyond 40          40 GB of rows made on the fly, on threads and on workers under 2 GiB
+    ci/benchmarks/run memory --beyond 40 --on workers    of these, one
 
 A worker keeps the promise when it ends without having spilled, paused, died or been started again. The last figure is
 the exit code: shapes that did not keep it.
@@ -27,6 +28,7 @@ import numpy as np
 
 MIB = 2**20
 WORKERS, THREADS = 2, 2
+LEGS = "threads", "workers"
 
 
 def blobs(n: int, d: int, rows: int, dtype: Any = np.float32) -> da.Array:
@@ -226,37 +228,58 @@ def show(name: str, planned: int, margin: float, peak: int, found: dict[str, Any
     return not kept
 
 
-def run_beyond(gigabytes: float, limit: str, features: int = 64) -> int:
+def run_beyond(gigabytes: float, limit: str, legs: list[str], features: int = 64) -> int:
     """Print a table of rows beyond this machine's memory, on threads and on workers."""
-    import daskcluster as dc
-
     n = int(gigabytes * 1e9 / (4 * features))
     X = blobs(n, features, 2**17)
     print(f"{n:,} rows x {features}, {X.nbytes / 1e9:.1f} GB of float32 made on the fly: USPEC(8)", flush=True)
     table = "{:<34}{:>9}{:>10}{:>10}{:>12}"
     print(table.format("", "seconds", "peak", "planned", "MB/s"), flush=True)
+    broken, sizes = 0, set[tuple[int, ...]]()
+    for leg in legs:
+        with tempfile.TemporaryDirectory() as folder, dask.config.set({"temporary-directory": folder}):
+            if leg == "threads":
+                found, name = beyond_on_threads(X), "threads"
+            else:
+                found, name = beyond_on_workers(X, limit, folder), f"{WORKERS} workers of 1 thread, {limit}"
+        figures = f"{found['peak'] / MIB:.0f} MiB", f"{found['planned'] / MIB:.0f} MiB"
+        seconds = found["seconds"]
+        print(table.format(name, f"{seconds:.0f}", *figures, f"{X.nbytes / 1e6 / seconds:.0f}"), found["error"])
+        print(f"    sizes of clusters: {', '.join(f'{size:,}' for size in found['sizes'])}")
+        print(f"    spilled {found['spilled']}, paused {found['paused']}, restarts {found['restarts']}", flush=True)
+        broken += bool(found["error"] or found["spilled"] or found["paused"] or found["restarts"])
+        sizes.add(found["sizes"])
+    if len(legs) > 1:
+        print(f"same sizes: {len(sizes) == 1}", flush=True)
+    return broken + len(sizes) - 1
 
-    def row(name: str, seconds: float, peak: int, planned: int, error: str = "") -> None:
-        sizes = f"{peak / MIB:.0f} MiB", f"{planned / MIB:.0f} MiB"
-        print(table.format(name, f"{seconds:.0f}", *sizes, f"{X.nbytes / 1e6 / seconds:.0f}"), error, flush=True)
 
-    with tempfile.TemporaryDirectory() as folder, dask.config.set({"temporary-directory": folder}):
-        plan, start = dc.USPEC(8, random_state=0).plan(X), time.perf_counter()
-        model = dc.USPEC(8, random_state=0).fit(X)
-        sizes = da.bincount(model.labels_, minlength=8).compute()
-        row("threads", time.perf_counter() - start, peak_bytes(), plan.peak_bytes)
-        print(f"    sizes of clusters: {', '.join(f'{size:,}' for size in sizes)}", flush=True)
-        del model
-        with cluster(dask.utils.parse_bytes(limit) // WORKERS, threads=1) as client:
-            # Products beyond the workers' memory go to a store, and not to the workers' disks.
-            model = dc.USPEC(8, random_state=0, storage=os.path.join(folder, "run"))
-            plan = model.plan(X)
-            found = fit(client, model, X, ())
-            others = da.bincount(model.labels_, minlength=8).compute()
-    row(f"{WORKERS} workers of 1 thread, {limit}", found["seconds"], found["peak"], plan.peak_bytes, found["error"])
-    same = bool((sizes == others).all())
-    print(f"    spilled {found['spilled']}, paused {found['paused']}, restarts {found['restarts']}, same sizes: {same}")
-    return int(not same or bool(found["error"] or found["spilled"] or found["paused"] or found["restarts"]))
+def beyond_on_threads(X: da.Array) -> dict[str, Any]:
+    """What a fit on threads of this process takes."""
+    import daskcluster as dc
+
+    planned, start = dc.USPEC(8, random_state=0).plan(X).peak_bytes, time.perf_counter()
+    model = dc.USPEC(8, random_state=0).fit(X)
+    sizes = cluster_sizes(model)
+    seconds = time.perf_counter() - start
+    quiet = {"error": "", "spilled": 0, "paused": 0, "restarts": 0}
+    return quiet | {"seconds": seconds, "peak": peak_bytes(), "planned": planned, "sizes": sizes}
+
+
+def beyond_on_workers(X: da.Array, limit: str, folder: str) -> dict[str, Any]:
+    """What a fit on workers takes that have so much memory together."""
+    import daskcluster as dc
+
+    with cluster(dask.utils.parse_bytes(limit) // WORKERS, threads=1) as client:
+        # Products beyond the workers' memory go to a store, and not to the workers' disks.
+        model = dc.USPEC(8, random_state=0, storage=os.path.join(folder, "run"))
+        planned = model.plan(X).peak_bytes
+        return fit(client, model, X, ()) | {"planned": planned, "sizes": cluster_sizes(model)}
+
+
+def cluster_sizes(model: Any) -> tuple[int, ...]:
+    """Rows of each cluster, counted block by block; none where the fit failed."""
+    return tuple(da.bincount(model.labels_, minlength=8).compute()) if hasattr(model, "labels_") else ()
 
 
 def main() -> int:
@@ -266,9 +289,10 @@ def main() -> int:
     parser.add_argument("--margin", type=float, default=1.1, help="limit of a worker over what is planned")
     parser.add_argument("--beyond", type=float, metavar="GB", help="instead: so many gigabytes of rows")
     parser.add_argument("--limit", default="2 GiB", help="memory of all workers together there")
+    parser.add_argument("--on", nargs="+", choices=LEGS, default=list(LEGS), help="threads, workers, or both there")
     given = parser.parse_args()
     if given.beyond:
-        return run_beyond(given.beyond, given.limit)
+        return run_beyond(given.beyond, given.limit, given.on)
     return run_shapes(given.shape, given.margin)
 
 
