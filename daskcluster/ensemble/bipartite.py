@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..pipeline.bipartite import BipartiteGraph
-from ..pipeline.cut import Cut, TransferCut
+from ..pipeline.cut import Cut, TransferCut, cut_small_graph, small_affinity
 from ..runtime.limits import memory_limit
 from ..runtime.stages import Run
 
@@ -18,12 +18,23 @@ SMALL_BYTES = 2**29
 
 @dataclass(frozen=True)
 class EnsembleCut(Cut):
-    """`Cut` of an ensemble's graph, whose right-hand side is as large as the base clusterings make it."""
+    """`Cut` of an ensemble's graph, whose right-hand side is as large as the base clusterings make it.
+
+    Attributes
+    ----------
+    n_components : int
+        Eigenvectors, at least `n_clusters`: more of them for finer clusters, see `joined`.
+    """
+
+    n_components: int = field(kw_only=True)
 
     def __call__(self, run: Run, graph: BipartiteGraph, found: Any = None) -> TransferCut:
         """Cut the graph."""
         check_cut_size(graph.n_right, graph.held.numblocks[0])
         return super().__call__(run, graph)
+
+    def _cut(self, graph: BipartiteGraph) -> TransferCut:
+        return cut_small_graph(small_affinity(graph), self.n_components, graph.points, self.n_clusters)
 
 
 def check_cut_size(n_base_clusters: int, n_blocks: int) -> None:

@@ -43,6 +43,9 @@ MANY_CLUSTERS = 32
 #: Lloyd passes over all rows that a forecast assumes; 2 to 6 are usual.
 LIKELY_ITER = 6
 
+#: Sampled rows in the form of a held block, centres (k, q) -> centres (k, q).
+Mend = Callable[[NDArray[Any], NDArray[np.float64]], NDArray[np.float64]]
+
 
 @dataclass(frozen=True)
 class Discretize(Stage):
@@ -54,6 +57,8 @@ class Discretize(Stage):
         As in `discretize`.
     product : str
         Its name in a named store.
+    n_finer : int
+        Clusters of finer clusterings with which `mend` compares.
     """
 
     title = "discretize"
@@ -61,26 +66,30 @@ class Discretize(Stage):
     n_init: int
     max_iter: int
     product: str = "centers"
+    n_finer: int = 0
 
     def check(self) -> None:
         """Refuse counts below 1."""
         check_integer("n_init", self.n_init, 1)
         check_integer("max_iter", self.max_iter, 1)
 
-    def __call__(self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]]) -> Centers:
+    def __call__(
+        self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]], mend: Mend | None = None
+    ) -> Centers:
         """Find the centres; `draw` gives sampled rows in the form of a held block."""
-        made = run.products.small(self.product, lambda: vars(self._find(run, held, points, draw)))
+        made = run.products.small(self.product, lambda: vars(self._find(run, held, points, draw, mend)))
         return Centers(made["centers"], float(made.get("inertia", np.nan)), int(made.get("n_iter", 0)))
 
-    def _find(self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]]) -> Centers:
-        return discretize(
-            held, points, draw(), self.n_clusters, n_init=self.n_init, max_iter=self.max_iter, seed=run.seed
-        )
+    def _find(
+        self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]], mend: Mend | None
+    ) -> Centers:
+        options = {"n_init": self.n_init, "max_iter": self.max_iter, "seed": run.seed}
+        return discretize(held, points, draw(), self.n_clusters, mend=mend, **options)
 
     def cost(self, sizes: Sizes) -> Cost:
         """`LIKELY_ITER` passes, each with the lift; before them k-means on a sample, or on the right vertices."""
         k = self.n_clusters
-        drawn = min(sample_size(k), sizes.n_samples) * (8 * k + 20 * sizes.n_edges + 2 * sizes.held_bytes + 60)
+        drawn = min(sample_size(k), sizes.n_samples) * (8 * (k + self.n_finer) + 20 * sizes.n_edges + 2 * sizes.held_bytes + 60)
         tables = table_bytes(sizes.n_right, k)
         return sizes.over_held(lifted_bytes(sizes, k) + tables, times=LIKELY_ITER, eager_bytes=drawn + 2 * tables)
 
@@ -104,6 +113,7 @@ def discretize(
     n_init: int = 3,
     max_iter: int = 100,
     seed: int = 0,
+    mend: Mend | None = None,
 ) -> Centers:
     """Cluster centres of an embedding by k-means.
 
@@ -120,6 +130,8 @@ def discretize(
         Lloyd passes on the starting points, on sampled rows, and over all rows.
     seed : int
         Root seed.
+    mend : callable, optional
+        Sampled rows and the centres found on them -> the centres with which the passes over all rows begin.
 
     Returns
     -------
@@ -144,7 +156,8 @@ def discretize(
             best = min(runs, key=lambda run: run.inertia)
         else:
             best, _ = best_of_starts(begin, starts, max_iter=max_iter)
-    return lloyd_over_blocks(held, points, best.centers, **options)
+        centers = best.centers if mend is None else mend(drawn, best.centers)
+    return lloyd_over_blocks(held, points, centers, **options)
 
 
 def starting_points(

@@ -10,6 +10,7 @@ import numpy as np
 from ...ensemble.agreement import Rule, lifted_rule
 from ...ensemble.bipartite import EnsembleCut
 from ...ensemble.incidence import Coded, incidence_graph
+from ...ensemble.joined import JoinedClusters, finer_number
 from ...ensemble.overlaps import WEIGHTS, LocalWeights
 from ...pipeline.discretize import Discretize
 from ...pipeline.kmeans import sample_size
@@ -133,23 +134,27 @@ class BipartiteCut(Consensus):
         return parameters
 
     def _solving(self) -> tuple[Stage, ...]:
+        n_finer = finer_number(self.n_clusters)
         weighing = (LocalWeights(self.theta),) if self.weights == "local" else ()
         return (
             *weighing,
-            EnsembleCut(self.n_clusters, "consensus-cut"),
-            Discretize(self.n_clusters, self.n_init, self.max_iter, "consensus"),
+            EnsembleCut(self.n_clusters, "consensus-cut", n_components=n_finer),
+            Discretize(self.n_clusters, self.n_init, self.max_iter, "consensus", n_finer),
         )
 
     def _solve(self, run: Run, coded: Coded) -> None:
         *weighing, cutting, discretizing = self._solving()
         weights = run(weighing[0], coded) if weighing else np.ones(coded.book.n_base_clusters)
         cut = run(cutting, incidence_graph(coded.codes, coded.book, weights if weighing else None))
-        self.eigenvalues_ = cut.eigenvalues
+        self.eigenvalues_ = cut.eigenvalues[: self.n_clusters]
         # Rows are scaled to unit length, so that edges of these weights are edges of 1 to vectors of these lengths.
-        self._vectors = cut.vectors * weights[:, None]
-        points = LiftedRows(coded.graph.edges_of, self._vectors)
+        vectors = cut.vectors * weights[:, None]
+        self._vectors = vectors[:, : self.n_clusters]
+        points, finer = (LiftedRows(coded.graph.edges_of, columns) for columns in (self._vectors, vectors))
         draw = partial(coded.draw, sample_size(self.n_clusters), stream(run.seed, "consensus sample"))
-        centers = run(discretizing, coded.codes, points, draw)
+        parameters = (self.n_clusters, self.n_init, self.max_iter, run.seed)
+        mend = JoinedClusters(coded.book.offsets, weights, points, finer, self.eigenvalues_, *parameters)
+        centers = run(discretizing, coded.codes, points, draw, mend)
         self.cluster_centers_ = centers.centers
         self.n_clusters_ = len(centers.centers)
         self.n_iter_ = centers.n_iter

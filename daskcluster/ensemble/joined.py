@@ -1,0 +1,153 @@
+"""Clusters of a consensus joined of finer ones: a way out where the first eigenvectors of the cut mislead.
+
+The eigenvectors minimise a relaxed normalized cut. One bad base cluster, of two clusters of the rows, may make that
+smaller for the halves of a third cluster than for these two, where the normalized cut itself is far larger. A finer
+clustering, by more eigenvectors, has all the pieces; joined by the cut itself they are the right clusters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.lloyd import assign_rows
+from ..pipeline.kmeans import center_starts
+from ..pipeline.lift import LiftedRows
+from ..pipeline.lloyd import lloyd_in_memory
+from ..runtime.seeding import stream
+from .incidence import incidence_edges
+
+__all__ = ["JoinedClusters", "cluster_means", "finer_number", "join_clusters", "normalized_cut"]
+
+#: Finer clusterings have half as many clusters more, and no more than so many more.
+MOST_MORE = 32
+#: Joined clusters are taken where their normalized cut is below this share of the other one. Cuts that differ by less
+#: tell nothing of the classes.
+LESS = 0.75
+
+
+def finer_number(n_clusters: int) -> int:
+    """Clusters, and eigenvectors, of the finer clusterings from which so many clusters are joined."""
+    return n_clusters + min(max(2, n_clusters // 2), MOST_MORE)
+
+
+@dataclass(frozen=True)
+class JoinedClusters:
+    """Exchanges centres of the consensus for those of joined finer clusters, where these are the far better cut.
+
+    Attributes
+    ----------
+    offsets : (m + 1,) int64
+        Of the base clusters.
+    weights : (c,) float64
+        Of their edges.
+    points, finer : LiftedRows
+        Embeddings by as many eigenvectors as clusters, and by `finer_number`.
+    eigenvalues : (q,) float64
+        Of the first embedding, whose sum no normalized cut is below.
+    n_clusters, n_init, max_iter, seed : int
+        As in `discretize`.
+    """
+
+    offsets: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    points: LiftedRows
+    finer: LiftedRows
+    eigenvalues: NDArray[np.float64]
+    n_clusters: int
+    n_init: int
+    max_iter: int
+    seed: int
+
+    def __call__(self, drawn: NDArray[Any], centers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of codes of sampled rows (s, m) and centres found on them (k, q): these or better ones.
+
+        Notes
+        -----
+        Nothing is tried where the eigenvalues tell that no cut can be so much better.
+        """
+        if self.finer.n_components <= self.points.n_components or len(centers) < self.n_clusters:
+            return centers
+        values, finer = self.points(drawn)[0], self.finer(drawn)[0]
+        edges, _ = incidence_edges(drawn, self.offsets)
+        edges = edges[(edges >= 0).any(axis=1)]
+        least = LESS * normalized_cut(self._counts(edges, assign_rows(values, centers)), self.weights)
+        if self.eigenvalues.sum() >= least:
+            return centers
+        for number in range(self.n_init):
+            starts = center_starts(finer, self.finer.n_components, stream(self.seed, "finer clusters", number))
+            _, labels = lloyd_in_memory(finer, starts, max_iter=self.max_iter)
+            joined = join_clusters(self._counts(edges, labels), self.weights, self.n_clusters)[labels]
+            found, labels = lloyd_in_memory(values, cluster_means(values, joined), max_iter=self.max_iter)
+            cut = normalized_cut(self._counts(edges, labels), self.weights)
+            if cut < least and len(found.centers) == self.n_clusters:
+                centers, least = found.centers, cut
+        return centers
+
+    def _counts(self, edges: NDArray[np.int32], labels: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Rows of each base cluster in each cluster (c, k)."""
+        n_clusters, there = int(labels.max()) + 1, edges >= 0
+        places = edges.astype(np.int64) * n_clusters + labels[:, None]
+        counts = np.bincount(places[there], minlength=len(self.weights) * n_clusters)
+        return counts.reshape(-1, n_clusters).astype(np.float64)
+
+
+def normalized_cut(counts: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    """Normalized cut of clusters, from the rows of each base cluster in each of them (c, k) and the edges' weights (c,).
+
+    Notes
+    -----
+    Rows are linked by base clusters, S = B D^-1 B^T with D the degrees of these. The part of cluster a is 1 less its
+    links inside over its degree: 1 - (sum_j w_j N_ja^2 / N_j) / (sum_j w_j N_ja), which is 1 less the mean agreement of
+    its rows.
+    """
+    inside, degrees = _links(counts, weights)
+    degree = degrees > 0
+    return float(degree.sum() - (np.diag(inside)[degree] / degrees[degree]).sum())
+
+
+def join_clusters(counts: NDArray[np.float64], weights: NDArray[np.float64], n_clusters: int) -> NDArray[np.int64]:
+    """Join pairs of finer clusters until so many are left; each time the pair that raises the normalized cut least.
+
+    Parameters
+    ----------
+    counts, weights
+        As in `normalized_cut`.
+
+    Returns
+    -------
+    (k',) int64
+        Joined cluster of each.
+    """
+    links, degrees = _links(counts, weights)
+    names = np.arange(len(degrees))
+    while len(degrees) > n_clusters:
+        own = np.diag(links) / degrees
+        together = (np.diag(links)[:, None] + np.diag(links) + 2 * links) / (degrees[:, None] + degrees)
+        gain = np.triu(together - own[:, None] - own, 1)
+        gain[np.tril_indices(len(gain))] = -np.inf
+        i, j = np.unravel_index(gain.argmax(), gain.shape)
+        links[i] += links[j]
+        links[:, i] += links[:, j]
+        degrees[i] += degrees[j]
+        links, degrees = np.delete(np.delete(links, j, 0), j, 1), np.delete(degrees, j)
+        names[names == j] = i
+        names[names > j] -= 1
+    return names
+
+
+def _links(counts: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Links between clusters (k, k), and their degrees (k,)."""
+    sizes = counts.sum(axis=1, keepdims=True)
+    shares = np.divide(counts, sizes, out=np.zeros_like(counts), where=sizes > 0)
+    weighted = weights[:, None] * counts
+    return np.einsum("ja,jb->ab", weighted, shares), weighted.sum(axis=0)
+
+
+def cluster_means(points: NDArray[np.floating], labels: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+    """Means (k, q) of labelled points, every cluster having some."""
+    sums = np.stack([np.bincount(labels, column) for column in points.T], axis=1)
+    return sums / np.bincount(labels)[:, None]
