@@ -10,7 +10,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..pipeline.discretize import Discretize
+from ..pipeline.discretize import Discretize, Mend
 from ..pipeline.farthest import Points
 from ..pipeline.kmeans import sample_size
 from ..pipeline.lloyd import Centers, lloyd_over_blocks
@@ -45,12 +45,14 @@ class DiscretizeSampled(Discretize):
     def _rate(self, n_samples: int) -> float:
         return max(self.sample_rate, sample_size(self.n_clusters) / n_samples)
 
-    def _find(self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]]) -> Centers:
+    def _find(
+        self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]], mend: Mend | None
+    ) -> Centers:
         rate = self._rate(held.shape[0])
         if rate >= 1:
-            return super()._find(run, held, points, draw)
+            return super()._find(run, held, points, draw, mend)
         sampled = run.products.rows("sampled", sample_blocks(held, rate, run.seed))[0]
-        found = super()._find(run, sampled, points, draw)
+        found = super()._find(run, sampled, points, draw, mend)
         ordered = lloyd_over_blocks(held, points, found.centers, max_iter=1, limit=0.0, name="dc-order")
         return Centers(ordered.centers, ordered.inertia, found.n_iter)
 

@@ -74,39 +74,42 @@ class JoinedClusters:
         values, finer = self.points(drawn)[0], self.finer(drawn)[0]
         edges, _ = incidence_edges(drawn, self.offsets)
         edges = edges[(edges >= 0).any(axis=1)]
-        least = LESS * normalized_cut(self._counts(edges, assign_rows(values, centers)), self.weights)
+        least = LESS * self._cut(edges, assign_rows(values, centers))
         if self.eigenvalues.sum() >= least:
             return centers
         for number in range(self.n_init):
             starts = center_starts(finer, self.finer.n_components, stream(self.seed, "finer clusters", number))
             _, labels = lloyd_in_memory(finer, starts, max_iter=self.max_iter)
-            joined = join_clusters(self._counts(edges, labels), self.weights, self.n_clusters)[labels]
+            joined = join_clusters(self._counts(edges, labels, len(starts)), self.weights, self.n_clusters)[labels]
             found, labels = lloyd_in_memory(values, cluster_means(values, joined), max_iter=self.max_iter)
-            cut = normalized_cut(self._counts(edges, labels), self.weights)
+            cut = self._cut(edges, labels)
             if cut < least and len(found.centers) == self.n_clusters:
                 centers, least = found.centers, cut
         return centers
 
-    def _counts(self, edges: NDArray[np.int32], labels: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _cut(self, edges: NDArray[np.int32], labels: NDArray[np.int32]) -> float:
+        return normalized_cut(self._counts(edges, labels, self.n_clusters), self.weights)
+
+    def _counts(self, edges: NDArray[np.int32], labels: NDArray[np.int32], n_clusters: int) -> NDArray[np.float64]:
         """Rows of each base cluster in each cluster (c, k)."""
-        n_clusters, there = int(labels.max()) + 1, edges >= 0
+        there = edges >= 0
         places = edges.astype(np.int64) * n_clusters + labels[:, None]
         counts = np.bincount(places[there], minlength=len(self.weights) * n_clusters)
         return counts.reshape(-1, n_clusters).astype(np.float64)
 
 
 def normalized_cut(counts: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    """Normalized cut of clusters, from the rows of each base cluster in each of them (c, k) and the edges' weights (c,).
+    """Normalized cut of clusters, from their rows in each base cluster (c, k) and the edges' weights (c,).
 
     Notes
     -----
     Rows are linked by base clusters, S = B D^-1 B^T with D the degrees of these. The part of cluster a is 1 less its
     links inside over its degree: 1 - (sum_j w_j N_ja^2 / N_j) / (sum_j w_j N_ja), which is 1 less the mean agreement of
-    its rows.
+    its rows. That of a cluster without rows is 1.
     """
     inside, degrees = _links(counts, weights)
-    degree = degrees > 0
-    return float(degree.sum() - (np.diag(inside)[degree] / degrees[degree]).sum())
+    there = degrees > 0
+    return float(len(degrees) - (np.diag(inside)[there] / degrees[there]).sum())
 
 
 def join_clusters(counts: NDArray[np.float64], weights: NDArray[np.float64], n_clusters: int) -> NDArray[np.int64]:
@@ -139,7 +142,9 @@ def join_clusters(counts: NDArray[np.float64], weights: NDArray[np.float64], n_c
     return names
 
 
-def _links(counts: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _links(
+    counts: NDArray[np.float64], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Links between clusters (k, k), and their degrees (k,)."""
     sizes = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, sizes, out=np.zeros_like(counts), where=sizes > 0)

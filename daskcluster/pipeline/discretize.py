@@ -26,6 +26,7 @@ __all__ = [
     "DISCRETIZE_TOL",
     "MANY_CLUSTERS",
     "Discretize",
+    "Mend",
     "assign_labels",
     "discretize",
     "starting_points",
@@ -89,7 +90,9 @@ class Discretize(Stage):
     def cost(self, sizes: Sizes) -> Cost:
         """`LIKELY_ITER` passes, each with the lift; before them k-means on a sample, or on the right vertices."""
         k = self.n_clusters
-        drawn = min(sample_size(k), sizes.n_samples) * (8 * (k + self.n_finer) + 20 * sizes.n_edges + 2 * sizes.held_bytes + 60)
+        drawn = min(sample_size(k), sizes.n_samples) * (
+            8 * (k + self.n_finer) + 20 * sizes.n_edges + 2 * sizes.held_bytes + 60
+        )
         tables = table_bytes(sizes.n_right, k)
         return sizes.over_held(lifted_bytes(sizes, k) + tables, times=LIKELY_ITER, eager_bytes=drawn + 2 * tables)
 
