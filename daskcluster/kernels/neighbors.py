@@ -36,6 +36,7 @@ __all__ = [
     "nearest_in_neighborhoods_wide",
     "nearest_starts",
     "nearest_starts_wide",
+    "order_by_start",
 ]
 
 #: Above this number of features the loops run over features.
@@ -171,6 +172,21 @@ def nearest_starts_wide(
     return starts
 
 
+@jit
+def order_by_start(starts, n_starts):
+    """Numbers of rows by their starts (n,), those of one start in their order; (n,) int32."""
+    places = np.zeros(n_starts + 1, np.int64)
+    for i in range(starts.shape[0]):
+        places[starts[i] + 1] += 1
+    for j in range(n_starts):
+        places[j + 1] += places[j]
+    order = np.empty(starts.shape[0], np.int32)
+    for i in range(starts.shape[0]):
+        order[places[starts[i]]] = i
+        places[starts[i]] += 1
+    return order
+
+
 #: Width of the strips of neighbours for up to `SHORT_FEATURES` features, where the search ends early, and for more,
 #: where longer loops count for more.
 SHORT_FEATURES, SHORT_STRIP, LONG_STRIP = 4, 16, 64
@@ -180,7 +196,7 @@ def _make_nearest_in_neighborhoods(strip: int) -> Any:
     """Compile step 3 for one width of the strips: a constant in the inner loops doubles their speed."""
 
     @jit_fast
-    def nearest_in_neighborhoods(rows, starts, neighbors, reach, coordinates, representatives, n_neighbors):
+    def nearest_in_neighborhoods(rows, starts, order, neighbors, reach, coordinates, representatives, n_neighbors):
         """Step 3: the K nearest among a representative and its K' neighbours, uspec_usenc_2019 section 3.1.2.
 
         Parameters
@@ -188,6 +204,8 @@ def _make_nearest_in_neighborhoods(strip: int) -> Any:
         rows : (n, d) float
         starts : (n,) int32
             Result of step 2.
+        order : (n,) int32
+            In which the rows are looked at: those of one start after the other find its neighbourhood in the cache.
         neighbors : (p, s * strip) int32
             Each representative and its K' nearest ones, nearest first, padded.
         reach : (p, s * strip) float32
@@ -218,7 +236,7 @@ def _make_nearest_in_neighborhoods(strip: int) -> Any:
         kept = np.empty(n_neighbors, np.int32)
         indices = np.empty((n_rows, n_neighbors), np.int32)
         distances = np.empty((n_rows, n_neighbors), np.float32)
-        for i in range(n_rows):
+        for i in order:
             start = starts[i]
             best[:] = _LARGEST_KEY
             from_start = np.float32(0)
@@ -272,7 +290,7 @@ NEAREST_IN_NEIGHBORHOODS = {strip: _make_nearest_in_neighborhoods(strip) for str
 
 
 @jit_fast
-def nearest_in_neighborhoods_wide(rows, starts, neighbors, reach, coordinates, representatives, n_neighbors):
+def nearest_in_neighborhoods_wide(rows, starts, order, neighbors, reach, coordinates, representatives, n_neighbors):
     """As `nearest_in_neighborhoods` for many features: `coordinates` (p, d) are the representatives as rows."""
     n_rows = rows.shape[0]
     n_candidates = neighbors.shape[1]
@@ -282,7 +300,7 @@ def nearest_in_neighborhoods_wide(rows, starts, neighbors, reach, coordinates, r
     kept = np.empty(n_neighbors, np.int32)
     indices = np.empty((n_rows, n_neighbors), np.int32)
     distances = np.empty((n_rows, n_neighbors), np.float32)
-    for i in range(n_rows):
+    for i in order:
         start = starts[i]
         best[:] = _LARGEST_KEY
         from_start = np.float32(0)

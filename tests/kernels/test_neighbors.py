@@ -18,6 +18,7 @@ from daskcluster.kernels.neighbors import (
     nearest_in_neighborhoods_wide,
     nearest_starts,
     nearest_starts_wide,
+    order_by_start,
 )
 from tests.reference import neighbors
 
@@ -68,7 +69,8 @@ def search_neighborhoods(twin, rows, starts, representatives, candidates, n_neig
         padded[:, :n_candidates] = representatives[candidates]
         coordinates = padded.reshape(len(candidates), -1, strip, n_features).transpose(0, 1, 3, 2).copy()
         kernel = NEAREST_IN_NEIGHBORHOODS[strip]
-    return twin(kernel)(rows, starts, candidates, reach, coordinates, exact, n_neighbors)
+    order = twin(order_by_start)(starts, len(candidates))
+    return twin(kernel)(rows, starts, order, candidates, reach, coordinates, exact, n_neighbors)
 
 
 def lattice(seed, n_rows, n_features, n_representatives, dtype="f4", side=6, offset=0):
@@ -296,3 +298,11 @@ def test_an_empty_block(twin, wide):
     candidates = neighbors.neighborhoods(representatives, 3)
     found = search_neighborhoods(twin, rows, starts, representatives, candidates, 2, wide)
     assert [part.shape for part in found] == [(0, 2), (0, 2)]
+
+
+def test_rows_of_one_start_stand_together(twin):
+    starts = np.array([3, 0, 3, 1, 0, 3], np.int32)
+    order = twin(order_by_start)(starts, 5)
+    assert order.dtype == np.int32
+    assert order.tolist() == [1, 4, 3, 0, 2, 5]
+    assert twin(order_by_start)(starts[:0], 5).tolist() == []
