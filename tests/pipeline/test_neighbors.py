@@ -310,3 +310,18 @@ def test_neighbours_are_lazy():
 
     X = da.zeros((N_ROWS, 2), chunks=30).map_blocks(explode, dtype=float, meta=np.empty((0, 0)))
     nearest_representatives(check_rows(X), index_of(draw(14, 30, 2), "f8"), 3)
+
+
+@pytest.mark.parametrize("n_features", [2, 20])
+def test_the_order_in_which_rows_are_looked_at_changes_nothing(monkeypatch, n_features):
+    index, rows = index_of(draw(1, 60, n_features)), draw(2, 300, n_features)
+    assert not index.exact
+    usual = index.search(rows, 3)
+    asked = []
+    real = neighbors_module.order_by_start
+    monkeypatch.setattr(neighbors_module, "CACHE_BYTES", 0)
+    monkeypatch.setattr(neighbors_module, "order_by_start", lambda *args: asked.append(args) or real(*args))
+    ordered = index.search(rows, 3)
+    assert len(asked) == 1
+    for a, b in zip(usual, ordered, strict=True):
+        np.testing.assert_array_equal(a, b)
