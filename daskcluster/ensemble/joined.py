@@ -27,6 +27,9 @@ MOST_MORE = 32
 #: Joined clusters are taken where their normalized cut is below this share of the other one. Cuts that differ by less
 #: tell nothing of the classes.
 LESS = 0.75
+#: Of the sampled rows so many are clustered, and so many for each finer cluster at least: enough to see such a cut.
+FINER_ROWS = 2**12
+ROWS_PER_FINER = 64
 
 
 def finer_number(n_clusters: int) -> int:
@@ -71,6 +74,7 @@ class JoinedClusters:
         """
         if self.finer.n_components <= self.points.n_components or len(centers) < self.n_clusters:
             return centers
+        drawn = drawn[:: max(1, len(drawn) // max(FINER_ROWS, ROWS_PER_FINER * self.finer.n_components))]
         values, finer = self.points(drawn)[0], self.finer(drawn)[0]
         edges, _ = incidence_edges(drawn, self.offsets)
         edges = edges[(edges >= 0).any(axis=1)]
