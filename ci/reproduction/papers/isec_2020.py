@@ -14,7 +14,7 @@ from ci.reproduction.ensembles import Pool, find_consensus, kmeans_pool
 from ci.reproduction.printed import printed
 from ci.reproduction.scores import scores
 from ci.reproduction.systems.kmeans import kmeans
-from ci.reproduction.systems.neighbor_graph import neighbor_graph
+from ci.reproduction.systems.neighbor_graph import gaussian_graph
 from ci.reproduction.systems.spectral import spectral_clustering
 from ci.reproduction.values import Experiment, Paper, Table
 
@@ -55,7 +55,7 @@ def draw(system: str, column: str, number: int, paper_sizes: bool) -> dict[str, 
         labels: Any = kmeans(X, k, single_moves=True, random_state=number)
     elif system == "spectral":
         dense = X.toarray().astype(np.float64) if scipy.sparse.issparse(X) else X
-        labels = spectral_clustering(neighbor_graph(dense, 5), k, random_state=number)
+        labels = spectral_clustering(gaussian_graph(dense), k, random_state=number)
     else:
         base, _ = _pool(column, number, paper_sizes)
         labels, seconds = find_consensus(system, base, k, number)
@@ -145,6 +145,9 @@ PAPER = Paper(
         "taken for it, with which k-means has the printed NMI of 0.7361 (with means 0.7296). In wine proline is "
         "taken in hundreds: the paper does not say so, it was inferred from what k-means then finds, which is what the "
         "paper prints. k-means itself is by squared distances on text, too, as its printed values show; as MATLAB's "
-        "function it has a second phase, in which single rows move."
+        "function it has a second phase, in which single rows move. Spectral clustering has Gaussian affinities of all "
+        "pairs, as wide as the median distance: iris, ionosphere and wine then have the printed values to the last "
+        "digit (with five nearest neighbours 0.78, 0.08 and 0.23 of NMI). On tr12 the ensembles are better here than "
+        "in the paper; base clusterings by squared distances are not the cause, they end at an NMI of 0.10 at most."
     ),
 )
