@@ -25,18 +25,19 @@ Pool = tuple[NDArray[np.int32], float]
 
 @lru_cache(maxsize=1)
 def kmeans_pool(
-    column: str, number: int, paper_sizes: bool, m: int, low: int, high: int, cosine: bool = False, share: float = 1.0
+    column: str, number: int, paper_sizes: bool, m: int, low: int, high: int, share: float = 1.0, **options: bool
 ) -> Pool:
     """m base clusterings by k-means, each with a number of clusters drawn from low to high; draw `number`.
 
-    With `share` below 1 each clusters that share of the rows, drawn for it; the others get -1.
+    With `share` below 1 each clusters that share of the rows, drawn for it; the others get -1. Options are those of
+    `kmeans`.
     """
     X, _ = load_ensemble_set(column, paper_sizes)
-    return base_clusterings(X, np.random.default_rng([number, m, low, high]), m, low, high, cosine, share)
+    return base_clusterings(X, np.random.default_rng([number, m, low, high]), m, low, high, share, **options)
 
 
 def base_clusterings(
-    X: Any, rng: np.random.Generator, m: int, low: int, high: int, cosine: bool = False, share: float = 1.0
+    X: Any, rng: np.random.Generator, m: int, low: int, high: int, share: float = 1.0, **options: bool
 ) -> Pool:
     """The same of given rows."""
     start = time.process_time()
@@ -44,7 +45,7 @@ def base_clusterings(
     for member in range(m):
         n_clusters, seed = int(rng.integers(low, high, endpoint=True)), int(rng.integers(2**31))
         rows = np.sort(rng.choice(len(labels), round(share * len(labels)), replace=False)) if share < 1 else slice(None)
-        labels[rows, member] = kmeans(X[rows], n_clusters, cosine=cosine, random_state=seed)
+        labels[rows, member] = kmeans(X[rows], n_clusters, random_state=seed, **options)
     return labels, time.process_time() - start
 
 

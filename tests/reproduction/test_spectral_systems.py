@@ -16,7 +16,7 @@ from ci.reproduction.systems.eulersc import euler_features, euler_spectral_clust
 from ci.reproduction.systems.fastesc import explicit_spectral_clustering, fourier_features
 from ci.reproduction.systems.kmeans import kmeans
 from ci.reproduction.systems.lsc import LSC
-from ci.reproduction.systems.neighbor_graph import neighbor_graph
+from ci.reproduction.systems.neighbor_graph import gaussian_graph, neighbor_graph
 from ci.reproduction.systems.nystrom import nystrom_spectral_clustering, nystrom_vectors
 from ci.reproduction.systems.spectral import spectral_clustering
 from daskcluster.metrics import normalized_mutual_info
@@ -71,6 +71,13 @@ def test_neighbor_graph_by_hand():
     W = neighbor_graph(np.array([[0.0], [1.0], [3.0]]), 1).toarray()
     near, far = np.exp(-1 / (2 * (4 / 3) ** 2)), np.exp(-4 / (2 * (4 / 3) ** 2))
     np.testing.assert_allclose(W, [[0, near, 0], [near, 0, far], [0, far, 0]])
+
+
+def test_gaussian_graph_by_hand():
+    """Squared distances are 1, 9 and 4: their median is 4."""
+    W = gaussian_graph(np.array([[0.0], [1.0], [3.0]])).toarray()
+    a, b, c = np.exp(-1 / 8), np.exp(-9 / 8), np.exp(-1 / 2)
+    np.testing.assert_allclose(W, [[1, a, b], [a, 1, c], [b, c, 1]])
 
 
 def test_supernodes_by_hand():

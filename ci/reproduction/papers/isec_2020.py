@@ -14,7 +14,7 @@ from ci.reproduction.ensembles import Pool, find_consensus, kmeans_pool
 from ci.reproduction.printed import printed
 from ci.reproduction.scores import scores
 from ci.reproduction.systems.kmeans import kmeans
-from ci.reproduction.systems.neighbor_graph import neighbor_graph
+from ci.reproduction.systems.neighbor_graph import gaussian_graph
 from ci.reproduction.systems.spectral import spectral_clustering
 from ci.reproduction.values import Experiment, Paper, Table
 
@@ -37,11 +37,11 @@ SETS = (
 
 
 def _pool(name: str, number: int, paper_sizes: bool) -> Pool:
-    """r = 100 by k-means with K to sqrt(n) clusters, section 3.1; cosine for text, of which the paper says nothing."""
+    """r = 100 by MATLAB's k-means, K to sqrt(n) clusters (section 3.1); text by cosine, which is not said there."""
     X, y = load_ensemble_set(name, paper_sizes)
     low = len(np.unique(y))
     high = max(low, int(np.sqrt(X.shape[0])))
-    return kmeans_pool(name, number, paper_sizes, 100, low, high, scipy.sparse.issparse(X))
+    return kmeans_pool(name, number, paper_sizes, 100, low, high, cosine=scipy.sparse.issparse(X), single_moves=True)
 
 
 def draw(system: str, column: str, number: int, paper_sizes: bool) -> dict[str, float]:
@@ -52,10 +52,10 @@ def draw(system: str, column: str, number: int, paper_sizes: bool) -> dict[str, 
     k = len(np.unique(y))
     start = time.process_time()
     if system == "k-means":
-        labels: Any = kmeans(X, k, random_state=number)
+        labels: Any = kmeans(X, k, single_moves=True, random_state=number)
     elif system == "spectral":
         dense = X.toarray().astype(np.float64) if scipy.sparse.issparse(X) else X
-        labels = spectral_clustering(neighbor_graph(dense, 5), k, random_state=number)
+        labels = spectral_clustering(gaussian_graph(dense), k, random_state=number)
     else:
         base, _ = _pool(column, number, paper_sizes)
         labels, seconds = find_consensus(system, base, k, number)
@@ -141,9 +141,13 @@ PAPER = Paper(
         "spreads. **RCE is blocked**: the paper takes it from Zhou, Du, Wang, Shi, Shen, Learning a robust consensus "
         "matrix for clustering ensemble via Kullback-Leibler divergence minimization, IJCAI 2015, and says no more of "
         "it than that it needs O(n^2) memory; without that paper's objective and updates, which are not at hand, "
-        "nothing that stood here under its name would be RCE. breast_w has 699 rows, of which 16 lack a value: the "
-        "mean of the column stands for it. In wine the column proline is taken in hundreds: the paper does not say "
-        "so, it was inferred from what k-means then finds, which is what the paper prints. k-means itself is by "
-        "squared distances on text, too, as its printed values show."
+        "nothing that stood here under its name would be RCE. breast_w has 699 rows, of which 16 lack a value: 0 is "
+        "taken for it, with which k-means has the printed NMI of 0.7361 (with means 0.7296). In wine proline is "
+        "taken in hundreds: the paper does not say so, it was inferred from what k-means then finds, which is what the "
+        "paper prints. k-means itself is by squared distances on text, too, as its printed values show; as MATLAB's "
+        "function it has a second phase, in which single rows move. Spectral clustering has Gaussian affinities of all "
+        "pairs, as wide as the median distance: iris, ionosphere and wine then have the printed values to the last "
+        "digit (with five nearest neighbours 0.78, 0.08 and 0.23 of NMI). On tr12 the ensembles are better here than "
+        "in the paper; base clusterings by squared distances are not the cause, they end at an NMI of 0.10 at most."
     ),
 )
