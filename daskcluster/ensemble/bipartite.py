@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..pipeline.bipartite import BipartiteGraph
 from ..pipeline.cut import Cut, TransferCut, cut_small_graph, small_affinity
+from ..runtime.forecast import Cost, Sizes
 from ..runtime.limits import memory_limit
 from ..runtime.stages import Run
 
@@ -35,6 +36,11 @@ class EnsembleCut(Cut):
 
     def _cut(self, graph: BipartiteGraph) -> TransferCut:
         return cut_small_graph(small_affinity(graph), self.n_components, graph.points, self.n_clusters)
+
+    def cost(self, sizes: Sizes) -> Cost:
+        """The same, and the further eigenvectors."""
+        cost, more = super().cost(sizes), 16 * sizes.n_right * (self.n_components - self.n_clusters)
+        return replace(cost, small_bytes=cost.small_bytes + more)
 
 
 def check_cut_size(n_base_clusters: int, n_blocks: int) -> None:
