@@ -31,10 +31,9 @@ __all__ = ["FAN_IN", "Grouped", "PickedBlocks", "blocks_a_task", "grouped", "hel
 FAN_IN = 8
 #: Fewer blocks are a task each.
 LEAST_BLOCKS = 512
-#: Tasks of each thread that are left in a pass, so that all threads end it at nearly the same time.
-TASKS_A_THREAD = 4
-#: More threads than that have fewer tasks each, and one at least: there the scheduler's time counts more than theirs.
-EVEN_THREADS = 32
+#: Tasks of each thread that are left in a pass. Threads may end it unevenly, but a scheduler that hands out eight times
+#: the tasks is slower from some 10 threads on.
+TASKS_A_THREAD = 1
 #: Threads of a cluster whose workers have not come yet.
 LIKELY_THREADS = 64
 #: Rows that workers hold for later passes are no longer pieces than that: one may travel, or be read back from a disk.
@@ -47,8 +46,7 @@ def blocks_a_task(n_blocks: int) -> int:
         return 1
     client = active_client()
     threads = threads_per_worker() if client is None else sum(client.nthreads().values()) or LIKELY_THREADS
-    least = max(TASKS_A_THREAD * EVEN_THREADS, threads) if threads > EVEN_THREADS else TASKS_A_THREAD * threads
-    return FAN_IN if n_blocks >= FAN_IN * least else 1
+    return FAN_IN if n_blocks >= FAN_IN * TASKS_A_THREAD * threads else 1
 
 
 def held_blocks(n_blocks: int, block_bytes: int) -> int:
