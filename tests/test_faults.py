@@ -80,20 +80,33 @@ def test_a_worker_is_killed_in_every_stage(case, named, processes, run_slow, tmp
     np.testing.assert_array_equal(labels, chunked_reference(case).labels_)
 
 
+@contextmanager
+def two_workers(processes: Client, mode: str, folder: Path) -> Iterator[Client]:
+    """Workers that others follow: a nanny brings back one that crashes, and ends with one that leaves the scheduler."""
+    if mode == "segfault":
+        with processes.as_current():
+            yield processes
+        return
+    failures = dask.config.set({"distributed.scheduler.allowed-failures": 100})
+    with failures, workers_of(folder) as (cluster, client):
+        cluster.adapt(minimum=2, maximum=2, interval="100 ms", wait_count=1)
+        yield client
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["sys.exit", "graceful", "segfault"])
 @pytest.mark.parametrize("case", CLASSES, ids=lambda case: case.id)
-def test_chaos(case, mode, processes):
-    """Every worker lives for a second or two, again and again."""
-    with processes.as_current():
-        seen = set(processes.scheduler_info(n_workers=-1)["workers"])
-        processes.register_plugin(KillWorker("2 s", mode), name="chaos")
+def test_chaos(case, mode, processes, tmp_path):
+    """Every worker lives for some seconds, again and again."""
+    with two_workers(processes, mode, tmp_path) as client:
+        seen = set(client.scheduler_info(n_workers=-1)["workers"])
+        client.register_plugin(KillWorker("4 s", mode), name="chaos")
         try:
             while len(seen) < 5:
                 np.testing.assert_array_equal(case.fit_chunked().labels_, chunked_reference(case).labels_)
-                seen |= set(processes.scheduler_info(n_workers=-1)["workers"])
+                seen |= set(client.scheduler_info(n_workers=-1)["workers"])
         finally:
-            processes.unregister_worker_plugin("chaos")
+            client.unregister_worker_plugin("chaos")
 
 
 @pytest.mark.parametrize("case", [*map(as_parameter, FAST), *slowly(*(case for case in CLASSES if case not in FAST))])
