@@ -94,7 +94,7 @@ def two_workers(processes: Client, mode: str, folder: Path) -> Iterator[Client]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["sys.exit", "graceful", "segfault"])
+@pytest.mark.parametrize("mode", ["graceful", "segfault"])
 @pytest.mark.parametrize("case", CLASSES, ids=lambda case: case.id)
 def test_chaos(case, mode, processes, tmp_path):
     """Every worker lives for some seconds, again and again."""
