@@ -155,11 +155,12 @@ def task_costs(n_blocks: int, threshold: int) -> TaskCosts:
     """Costs of a task where as many blocks as the threshold are grouped."""
     from daskcluster.runtime import groups
 
-    before, groups.LEAST_BLOCKS = groups.LEAST_BLOCKS, threshold
+    before = groups.LEAST_BLOCKS, groups.LEAST_BLOCKS_ON_WORKERS
+    groups.LEAST_BLOCKS, groups.LEAST_BLOCKS_ON_WORKERS = threshold, threshold
     try:
         tasks, scheduler, worker = pass_on_processes(n_blocks)
     finally:
-        groups.LEAST_BLOCKS = before
+        groups.LEAST_BLOCKS, groups.LEAST_BLOCKS_ON_WORKERS = before
     return TaskCosts(n_blocks, tasks, scheduler / tasks, worker / tasks)
 
 

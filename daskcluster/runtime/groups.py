@@ -1,4 +1,4 @@
-"""Tasks of several row blocks: where there are very many blocks, a scheduler has an eighth of the tasks to move.
+"""Tasks of several row blocks: where there are many blocks, a scheduler has an eighth of the tasks to move.
 
 The arithmetic stays that of single blocks, in the same tree of sums: only which task does it changes. A task makes the
 blocks one after the other, so it needs no more memory than before: the results of `FAN_IN` blocks, which a reduction
@@ -31,6 +31,14 @@ __all__ = ["FAN_IN", "Grouped", "PickedBlocks", "blocks_a_task", "grouped", "hel
 FAN_IN = 8
 #: Fewer blocks are a task each.
 LEAST_BLOCKS = 512
+#: Fewer than those, but not than these, are where workers of a cluster have them: a task costs milliseconds there.
+LEAST_BLOCKS_ON_WORKERS = 64
+#: Longest wait for the last of so few tasks, as a share of the pass.
+UNEVEN = 1 / 8
+#: So few are not, where workers of a cluster share them evenly: a task there costs scheduler and worker milliseconds.
+LEAST_BLOCKS_OF_CLUSTER = 64
+#: Share of a pass that threads may wait for the last of so few tasks.
+UNEVEN = 1 / 8
 #: Tasks of each thread that are left in a pass. Threads may end it unevenly, but a scheduler that hands out eight times
 #: the tasks is slower from some 10 threads on.
 TASKS_A_THREAD = 1
@@ -41,12 +49,16 @@ HELD_BYTES = 64 * 2**20
 
 
 def blocks_a_task(n_blocks: int) -> int:
-    """Row blocks that a task of a pass works on: 1, or `FAN_IN` of very many."""
-    if n_blocks < LEAST_BLOCKS:
-        return 1
+    """Row blocks that a task of a pass works on: 1, or `FAN_IN` of many."""
     client = active_client()
     threads = threads_per_worker() if client is None else sum(client.nthreads().values()) or LIKELY_THREADS
-    return FAN_IN if n_blocks >= FAN_IN * TASKS_A_THREAD * threads else 1
+    if n_blocks >= LEAST_BLOCKS:
+        several = n_blocks >= FAN_IN * TASKS_A_THREAD * threads
+    else:
+        most_of_a_thread = FAN_IN * -(-n_blocks // (FAN_IN * threads))
+        even = most_of_a_thread * threads <= (1 + UNEVEN) * n_blocks
+        several = client is not None and n_blocks >= LEAST_BLOCKS_ON_WORKERS and even
+    return FAN_IN if several else 1
 
 
 def held_blocks(n_blocks: int, block_bytes: int) -> int:

@@ -18,7 +18,7 @@ from dask.callbacks import Callback
 from .compiling import COMPILING_TEXT, is_compiling
 from .counting import ClusterWork, CountedWork, LocalWork, Work
 from .displays import Display, choose_display, duration_text
-from .groups import FAN_IN, LEAST_BLOCKS
+from .groups import FAN_IN, LEAST_BLOCKS_ON_WORKERS
 
 __all__ = [
     "Progress",
@@ -143,7 +143,7 @@ class _Stage:
             spent = time.monotonic() - min(work.started for work in works)
             left = spent * (total - done) / done if done and spent >= LEAST_SECONDS else None
         n_blocks, block_bytes = self.blocks
-        if n_blocks >= LEAST_BLOCKS and total == -(-n_blocks // FAN_IN):  # a task has several
+        if n_blocks >= LEAST_BLOCKS_ON_WORKERS and total == -(-n_blocks // FAN_IN):  # several a task
             done, total = min(done * FAN_IN, n_blocks), n_blocks
         return StageState(
             self.name,

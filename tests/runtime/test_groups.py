@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import chain
+from types import SimpleNamespace
 
 import dask
 import dask.array as da
@@ -98,13 +99,28 @@ def test_every_thread_has_a_task(threads, least):
 def test_few_blocks_are_a_task_each(client_inprocess):
     threads = sum(client_inprocess.nthreads().values())
     least = max(groups.LEAST_BLOCKS, FAN_IN * groups.TASKS_A_THREAD * threads)
-    assert blocks_a_task(least - 1) == 1
     assert blocks_a_task(least) == held_blocks(least, groups.HELD_BYTES // FAN_IN) == FAN_IN
     assert held_blocks(least, groups.HELD_BYTES // FAN_IN + 1) == 1
     with dask.config.set(scheduler="threads", num_workers=10**6):
         assert blocks_a_task(least) == 1
     with dask.config.set(scheduler="threads", num_workers=1):
         assert held_blocks(least, 1) == 1  # rows are held block by block where there are no workers
+
+
+@pytest.mark.parametrize(
+    ("workers", "several", "single"),
+    [
+        (1, [64, 77, 511], [2, 63]),
+        (2, [64, 77, 80, 96], [63, 65, 70]),  # of 65 one worker would have 40, the other 25
+        (8, [64, 120, 128], [65, 72, 100]),
+        (9, [72, 136, 144], [73, 100]),
+    ],
+)
+def test_workers_share_tasks_of_few_blocks_evenly(monkeypatch, workers, several, single):
+    client = SimpleNamespace(nthreads=lambda: dict.fromkeys(range(workers), 1))
+    monkeypatch.setattr(groups, "active_client", lambda: client)
+    assert [blocks_a_task(n_blocks) for n_blocks in several] == [FAN_IN] * len(several)
+    assert [blocks_a_task(n_blocks) for n_blocks in single] == [1] * len(single)
 
 
 def test_workers_hold_pieces(several_blocks, client_inprocess):
