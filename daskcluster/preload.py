@@ -1,7 +1,7 @@
-"""A preload of Dask workers: ``dask worker ... --preload daskcluster.preload``.
+"""A preload of Dask's processes: ``dask worker ... --preload daskcluster.preload``, and ``dask scheduler`` as well.
 
-A worker imports the package and loads the compiled kernels that are kept on its machine while it starts, and not when
-the first fit has sent its first tasks.
+They import the package, and workers load the compiled kernels that are kept on their machine, while they start, and not
+when the first fit has sent its first tasks.
 """
 
 from __future__ import annotations
@@ -10,17 +10,23 @@ import importlib
 import pkgutil
 from typing import Any
 
-__all__ = ["dask_setup"]
+__all__ = ["dask_setup", "import_rooms"]
 
-_ROOMS = ("kernels", "runtime", "pipeline", "constraints", "ensemble", "estimators")
+_ROOMS = ("kernels", "runtime", "pipeline", "constraints", "ensemble")
 
 
-def dask_setup(worker: Any) -> None:
-    """Make a worker ready; Dask calls this when it starts."""
+def dask_setup(server: Any) -> None:
+    """Make a worker or a scheduler ready; Dask calls this when it starts."""
     from .kernels.jit import load_kept
 
+    import_rooms()
+    if hasattr(server, "nthreads"):  # a scheduler runs no kernel
+        load_kept()
+
+
+def import_rooms() -> None:
+    """Import what tasks are made of."""
     for room in _ROOMS:
         package = importlib.import_module(f"daskcluster.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-    load_kept()

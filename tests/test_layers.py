@@ -37,7 +37,7 @@ IMPORTS: dict[str, set[str]] = {
     "kernels": {"hooks", "typing"},
     # beside them
     "io": {"errors", "files", "kernels", "registry", "runtime", "typing", "validation"},
-    "runtime": {"errors", "files", "hooks", "markup", "typing"},
+    "runtime": {"errors", "files", "hooks", "markup", "preload", "typing"},
     "files": {"errors", "typing"},
     "metrics": {"ensemble", "files", "io", "kernels", "linalg", "runtime", "typing", "validation"},
     "datasets": {"runtime", "typing", "validation"},

@@ -11,9 +11,8 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
-from ..errors import FewerClustersWarning, collected_warnings
+from ..errors import collected_warnings
 from ..io.inputs import Rows
 from ..io.models import can_be_saved, load_model, write_model
 from ..kernels.rows import finite_rows
@@ -149,6 +148,8 @@ class FittedMembers(MakeMembers):
     def _fit(
         self, run: Run, i: int, number: Any, seed: int, keeps: bool, guide: Callable[..., Any]
     ) -> tuple[Member, da.Array]:
+        from ..errors import FewerClustersWarning  # imports scikit-learn
+
         clusterer = _prepared(self.base, number, seed)
         taken = None if self.sample_rate >= 1 else RowSample(self.sample_rate, seed, run.rows)
         # Whoever fits an ensemble hears once of what its base clusterers say m times.
@@ -188,6 +189,8 @@ def unguided(taken: RowSample | None) -> dict[str, Any]:
 
 
 def _prepared(base: Any, number: int | None, seed: int) -> Any:
+    from sklearn.base import clone  # takes a second, which processes that only work do without
+
     clusterer = clone(base)
     known = clusterer.get_params(deep=False)
     if number is not None:

@@ -134,9 +134,9 @@ class _Cache(FunctionCache):
         return found
 
     def kept_signatures(self) -> list[Any]:
-        """What is there for this kind of processor."""
-        magic = cpu_target.target_context.codegen().magic_tuple()
-        return [key[0] for key in self._cache_file._load_index() if key[1] == magic]
+        """What is there of this very function for this kind of processor: functions made by one maker share a file."""
+        codegen = cpu_target.target_context.codegen()
+        return [key[0] for key in self._cache_file._load_index() if key == self._index_key(key[0], codegen)]
 
     def save_overload(self, sig, data):
         """Keep compiled code."""

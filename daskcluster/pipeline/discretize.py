@@ -10,7 +10,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FewerClustersWarning, warn_user
+from ..errors import warn_user
 from ..runtime.execution import FAN_IN, map_rows
 from ..runtime.forecast import Cost, Sizes
 from ..runtime.seeding import stream
@@ -188,6 +188,8 @@ def assign_labels(held: da.Array, points: Points, centers: NDArray[np.float64]) 
 
 def warn_fewer(estimator: Any, n_found: int, n_clusters: int) -> None:
     """The one warning that fewer clusters were found than asked for."""
+    from ..errors import FewerClustersWarning  # imports scikit-learn
+
     warn_user(
         f"{type(estimator).__name__} found {n_found} clusters, not n_clusters={n_clusters}: "
         "there are not enough distinct rows or linked representatives",

@@ -28,6 +28,7 @@ __all__ = [
     "of_one_client",
     "outside_the_pool",
     "telling_of_pauses",
+    "warm_cluster",
 ]
 
 logger = logging.getLogger("daskcluster")
@@ -69,6 +70,15 @@ def of_one_client() -> Iterator[None]:
         yield
     finally:
         _begun_with.reset(token)
+
+
+def warm_cluster() -> None:
+    """Have the processes of the active cluster import the package while the caller goes on."""
+    client = active_client()
+    if client is not None:
+        from .warming import warm
+
+        warm(client)
 
 
 #: No warning about large graphs: NumPy input travels inside them, the caller chose that, and it is documented.

@@ -39,6 +39,8 @@ class Work:
         self.done = self.total = 0
         #: Whether other processes that take part compile kernels.
         self.compiling = False
+        #: What else takes the time.
+        self.note = ""
 
     def poll(self) -> None:
         """Look how far it is."""
@@ -106,6 +108,9 @@ class ClusterWork(Work):
 
     def poll(self) -> None:
         """Ask the scheduler. What goes wrong there is told where the result is waited for."""
+        from .warming import WARMING_TEXT, is_warming
+
+        self.note = WARMING_TEXT if is_warming(self._client) else ""
         if self._failed:
             return
         try:

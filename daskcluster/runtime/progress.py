@@ -154,7 +154,7 @@ class _Stage:
             passes,
             None if self.ended or self.stopped else left,
             block_bytes if total == n_blocks else 0,
-            self.detail,
+            self.detail or next((work.note for work in works if work.note), ""),
             self.ended,
             self.stopped,
             is_compiling() or any(work.compiling for work in works),

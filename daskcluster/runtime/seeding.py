@@ -6,7 +6,6 @@ import zlib
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from ..typing import Seed
 
@@ -31,6 +30,8 @@ def root_seed(random_state: Seed) -> int:
         return int(random_state)
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
+    from sklearn.utils import check_random_state  # takes a second, which processes that only work do without
+
     return int(check_random_state(random_state).randint(2**32, dtype=np.uint32))
 
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
-from .clients import of_one_client
+from .clients import of_one_client, warm_cluster
 from .forecast import Cost, Plan, Sizes
 from .limits import peak_bytes, promised
 from .products import Products
@@ -164,6 +164,7 @@ class Run:
     def __enter__(self) -> Run:
         self._open.enter_context(ending_signals(_exit))
         self._open.enter_context(of_one_client())
+        warm_cluster()
         self._open.enter_context(self._progress)
         if self.products.resumes:
             self._progress.say(f"resumed: {self.products.resumes}")

@@ -177,8 +177,17 @@ print(len(told))
     assert [run.stdout for run in runs] == ["0 0 1\n", "1 0 0\n"]
 
 
-def test_a_worker_is_made_ready_by_the_preload():
-    from daskcluster.preload import dask_setup
-
-    dask_setup(None)
-    assert {"daskcluster.estimators.consensus.kcc", "daskcluster.kernels.lloyd"} <= sys.modules.keys()
+def test_kept_code_of_one_of_two_functions_that_share_a_file(tmp_path):
+    """What is kept of the one is not compiled for the other."""
+    (tmp_path / "numbers_to_scale.py").write_text(
+        "from daskcluster.kernels.jit import jit\n\ndef make(factor):\n    @jit\n    def scale(a):\n"
+        "        return factor * a\n    return scale\n\ntwice, thrice = make(2), make(3)\n"
+    )
+    program = "from daskcluster.kernels.jit import load_kept; from numbers_to_scale import *; print(load_kept(), {})"
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path / "kept"),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
+    }
+    for call, told in (("twice(5)", "0 10\n"), ("len(thrice.signatures)", "1 0\n")):
+        command = [sys.executable, "-c", program.format(call)]
+        assert subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout == told

@@ -8,8 +8,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
-from sklearn.exceptions import ConvergenceWarning
+if TYPE_CHECKING:
+    from .convergence import FewerClustersWarning
 
 __all__ = [
     "ClusterLostError",
@@ -33,11 +35,13 @@ __all__ = [
 _collected: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("daskcluster_warnings", default=None)
 
 
-class FewerClustersWarning(ConvergenceWarning):
-    """Fewer clusters were found than asked for: too few distinct rows or representatives.
+def __getattr__(name: str) -> Any:
+    # scikit-learn takes more than a second to import, which processes that only work do without.
+    if name == "FewerClustersWarning":
+        from .convergence import FewerClustersWarning
 
-    A kind of scikit-learn's `ConvergenceWarning`, with which its `KMeans` says the same.
-    """
+        return FewerClustersWarning
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class MissingChunksWarning(UserWarning):
