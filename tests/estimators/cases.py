@@ -36,7 +36,7 @@ __all__ = [
     "assert_equal_fits",
     "chunked_reference",
     "every",
-    "every_second",
+    "every_third",
     "fitted",
     "of_ids",
     "reference",
@@ -231,8 +231,8 @@ CLASSES = list({type(case.make()).__name__: case for case in reversed(CASES)}.va
 def every(cases: Iterable[Case], *, options: bool = True, whole: bool = False) -> Callable[[Any], Any]:
     """Run a law for cases of the list.
 
-    By default a law runs for every second case, which ones follows from its name: each case meets half of the laws, and
-    each law half of the cases. The others are slow tests; `whole` is for laws that one case breaks where others do not.
+    By default a law runs for every third case, which ones follows from its name: each case meets a third of the laws, and
+    each law a third of the cases. The others are slow tests; `whole` is for laws that one case breaks where others do not.
     Where options hardly matter to a law, other cases of a class are slow tests, too.
     """
     listed = list(cases)
@@ -240,15 +240,15 @@ def every(cases: Iterable[Case], *, options: bool = True, whole: bool = False) -
     def of_test(test: Any) -> Any:
         now = [case for case in listed if options or case in CLASSES]
         if not whole and len(now) > 4:
-            now = every_second(now, test.__name__)
+            now = every_third(now, test.__name__)
         return pytest.mark.parametrize("case", [as_parameter(case, slow=case not in now) for case in listed])(test)
 
     return of_test
 
 
-def every_second(cases: list[Case], law: str) -> list[Case]:
-    """Half of the cases, as the name of the law has it."""
-    return cases[zlib.crc32(law.encode()) % 2 :: 2]
+def every_third(cases: list[Case], law: str) -> list[Case]:
+    """A third of the cases, as the name of the law has it."""
+    return cases[zlib.crc32(law.encode()) % 3 :: 3]
 
 
 def as_parameter(case: Case, *form: Any, slow: bool = False) -> Any:

@@ -23,7 +23,7 @@ from tests.estimators.cases import (
     as_parameter,
     assert_equal_fits,
     every,
-    every_second,
+    every_third,
     of_ids,
     reference,
 )
@@ -66,7 +66,7 @@ def of_cases(forms: Iterable[str], hardest: str) -> Callable[[Any], Any]:
     pairs = [(case, form) for case in CASES for form in forms if case in FEW or form == hardest]
 
     def of_test(test: Any) -> Any:
-        now = FEW + every_second(CASES, test.__name__)
+        now = FEW + every_third(CASES, test.__name__)
         values = [as_parameter(case, form, slow=case not in now) for case, form in pairs]
         return pytest.mark.parametrize(("case", "form"), values)(test)
 
