@@ -231,8 +231,9 @@ CLASSES = list({type(case.make()).__name__: case for case in reversed(CASES)}.va
 def every(cases: Iterable[Case], *, options: bool = True, whole: bool = False) -> Callable[[Any], Any]:
     """Run a law for cases of the list.
 
-    By default a law runs for every third case, which ones follows from its name: each case meets a third of the laws, and
-    each law a third of the cases. The others are slow tests; `whole` is for laws that one case breaks where others do not.
+    By default a law runs for every third case, which ones follows from its name: each case meets a third of the laws,
+    and each law a third of the cases. The others are slow tests; `whole` is for laws that one case breaks where others
+    do not.
     Where options hardly matter to a law, other cases of a class are slow tests, too.
     """
     listed = list(cases)
