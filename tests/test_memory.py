@@ -22,6 +22,7 @@ import pytest
 import zarr
 
 import daskcluster as dc
+from tests.slow import slowly
 
 MIB = 2**20
 #: What the tasks of two threads differ by from run to run.
@@ -254,9 +255,20 @@ if importlib.util.find_spec("xarray") is not None:
     CASES |= {"KMeans: raster": KMEANS | {"n": 8_000_000, "budget": "128 MiB", "form": "raster"}}
 
 #: Estimators with every kind of stage, each in one form; the others, and the other forms, are slow tests.
-_FAST = ["USPEC: one shard", "FastCSC: one chunk", "USENC: numpy", "SEC: columns"]
-_SLOW = ["USPEC in the plane", "USPEC, many representatives", "KMeans ||"]
-FAST = [case for case in CASES if case in _FAST or (":" not in case and case not in _SLOW)]
+_FAST = [
+    "USPEC",
+    "USPEC in memory",
+    "USPEC in a named store",
+    "KMeans",
+    "KMeans, four times the rows",
+    "USPEC: one shard",
+    "FastCSC: one chunk",
+    "USENC: numpy",
+    "SEC: columns",
+    "KMeans: raster",
+    "EAC: one chunk",
+]
+FAST = [case for case in CASES if case in _FAST]
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +291,7 @@ def test_the_forecast_says_where_products_are_held(reports):
     assert held == {case: special.get(case, "scratch store") for case in held}
 
 
-@pytest.mark.parametrize("name", ["USPEC", "KMeans"])
+@pytest.mark.parametrize("name", ["KMeans", *slowly("USPEC")])
 def test_peak_does_not_grow_with_the_rows(name, reports):
     few, many = reports[name], reports[f"{name}, four times the rows"]
     assert (few["blocks"], many["blocks"]) == (4, 16)

@@ -124,7 +124,8 @@ def test_a_fit_that_was_ended_goes_on(large, tmp_path, temporary, name, workers)
 
 
 @posix
-@pytest.mark.parametrize("workers", [[], *slowly(["--workers", "2"])], ids=["threads", "workers"])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [[], ["--workers", "2"]], ids=["threads", "workers"])
 def test_scratch_of_a_fit_that_was_ended(large, tmp_path, temporary, workers):
     folder, settings = temporary
     fit = ["fit", large, "-k", "3", "--representatives", "500", "--labels", tmp_path / "l.zarr", "--quiet", *workers]

@@ -54,19 +54,15 @@ def make(request):
     return request.param
 
 
-@parametrize_with_checks([dc.Ensemble(n_clusters=2, n_base_clusterings=2, base=dc.KMeans())])
-def test_checks_of_scikit_learn(estimator, check):
-    check(estimator)
-
-
 @pytest.mark.slow
 @parametrize_with_checks(
     [
+        dc.Ensemble(n_clusters=2, n_base_clusterings=2, base=dc.KMeans()),
         dc.USENC(n_clusters=2, n_base_clusterings=2, n_graphs=2, n_representatives=30),
         dc.Ensemble(n_clusters=2, n_base_clusterings=2, base=dc.KMeans(), consensus=dc.SEC(n_init=2)),
     ]
 )
-def test_checks_of_scikit_learn_for_others(estimator, check):
+def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
@@ -94,6 +90,7 @@ def test_nonlinear_clusters_are_found(name, k):
     assert model.agreement_.mean().compute() > 0.9
 
 
+@pytest.mark.slow
 def test_the_ensemble_is_better_than_its_members():
     digits = load_digits()
     models = [dc.USENC(10, random_state=seed).fit(digits.data) for seed in range(3)]
@@ -302,7 +299,7 @@ def test_which_parameters_are_whose():
 
 
 @pytest.mark.filterwarnings("ignore:.* rows have no label")
-@pytest.mark.parametrize("sample_rate", [1.0, 0.5])
+@pytest.mark.parametrize("sample_rate", [*slowly(1.0), 0.5])
 def test_labels_in_any_form_guide_alike(sample_rate, tmp_path):
     y = np.full(600, -1)
     y[::20] = TRUTH[::20] * 7

@@ -16,6 +16,7 @@ import pytest
 import daskcluster as dc
 from daskcluster.io.inputs import check_rows, open_source
 from daskcluster.io.sources import FileRows, file_rows
+from tests.slow import slowly
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -84,7 +85,7 @@ def test_what_is_in_memory_stays_there(tmp_path):
         np.testing.assert_array_equal(check_rows(array).blocks.compute(), array)
 
 
-@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+@pytest.mark.parametrize("scheduler", ["threads", *slowly("processes")])
 def test_fits_of_memory_maps_are_those_of_their_rows(scheduler, tmp_path, request):
     mapped = map_of(tmp_path / "X.npy", ROWS)
     expected = dc.KMeans(3, random_state=0).fit(ROWS)

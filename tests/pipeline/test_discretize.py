@@ -54,7 +54,7 @@ def blocks_of(points, lengths=None):
 @given(lengths=chunkings(N_ROWS))
 @example(lengths=(1,) * N_ROWS)
 @example(lengths=(0, 150, 0, 50))
-@settings(max_examples=8)
+@settings(max_examples=4)
 def test_labels_do_not_depend_on_chunks(lengths):
     points = np.random.default_rng(0).normal(size=(N_ROWS, 3)).astype(np.float32)  # no clear clusters
     points[60] = np.nan

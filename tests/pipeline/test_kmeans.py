@@ -175,7 +175,7 @@ def test_plus_plus_with_lloyd_is_as_good_as_scikit_learn():
 @given(lengths=chunkings(N_ROWS))
 @example(lengths=(1,) * N_ROWS)
 @example(lengths=(0, 300, 0, 30))
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_passes_do_not_depend_on_chunks(lengths):
     X, weights = draw(6, dtype="f4"), np.arange(N_ROWS) % 4 / 3
     starts = X[:4].astype(float)
@@ -292,6 +292,7 @@ def test_parallel_starts_do_not_depend_on_chunks(lengths):
     assert np.array_equal(parallel_starts(blocks_of(X, lengths), every_row, X[:1].astype(float), 4, 0), expected)
 
 
+@pytest.mark.slow
 def test_parallel_starts_are_as_good_as_scikit_learn():
     """Their potential, before a pass over all rows, and what Lloyd's iteration makes of them."""
     starts_potential, ours, theirs = 0.0, 0.0, 0.0

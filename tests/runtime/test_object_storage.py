@@ -125,6 +125,7 @@ def test_what_is_damaged_is_made_again(s3):
     assert chunk.is_file()  # what is not reached is not damaged
 
 
+@pytest.mark.slow
 def test_other_parameters_data_and_writers_are_refused(s3):
     kmeans().fit(ROWS)
     with pytest.raises(dc.StorageMismatchError, match=r"storage 's3://bucket/run.zarr' was made with other parameters"):
@@ -138,6 +139,7 @@ def test_other_parameters_data_and_writers_are_refused(s3):
     kmeans().fit(ROWS)
 
 
+@pytest.mark.slow
 def test_other_processes_use_a_store_with_options(s3):
     (ObjectPath("s3://bucket/other") / "thing").write_bytes(b"mine")
     with pytest.raises(ValueError, match="storage must be a store made by daskcluster"):

@@ -556,6 +556,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills a process")
 @pytest.mark.usefixtures("small_blocks")
 def test_a_killed_process_leaves_a_store_that_goes_on(tmp_path, monkeypatch):

@@ -132,7 +132,7 @@ def holder(scratch):
 
 
 @posix
-@pytest.mark.parametrize("locks", [True, False])
+@pytest.mark.parametrize("locks", [True, *slowly(False)])
 def test_folders_of_killed_processes_are_collected(scratch, locks):
     """And no others: of processes that live, of this one, of other machines, of users' own."""
     killed, left = holder(scratch)
