@@ -10,7 +10,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..pipeline.discretize import Discretize, Mend
+from ..pipeline.discretize import Discretize, Place
 from ..pipeline.farthest import Points
 from ..pipeline.kmeans import sample_size
 from ..pipeline.lloyd import Centers, lloyd_over_blocks
@@ -46,13 +46,13 @@ class DiscretizeSampled(Discretize):
         return max(self.sample_rate, sample_size(self.n_clusters) / n_samples)
 
     def _find(
-        self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]], mend: Mend | None
+        self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]], place: Place | None
     ) -> Centers:
         rate = self._rate(held.shape[0])
         if rate >= 1:
-            return super()._find(run, held, points, draw, mend)
+            return super()._find(run, held, points, draw, place)
         sampled = run.products.rows("sampled", sample_blocks(held, rate, run.seed))[0]
-        found = super()._find(run, sampled, points, draw, mend)
+        found = super()._find(run, sampled, points, draw, place)
         ordered = lloyd_over_blocks(held, points, found.centers, max_iter=1, limit=0.0, name="dc-order")
         return Centers(ordered.centers, ordered.inertia, found.n_iter)
 

@@ -24,7 +24,7 @@ class EnsembleCut(Cut):
     Attributes
     ----------
     n_components : int
-        Eigenvectors, at least `n_clusters`: more of them for finer clusters, see `joined`.
+        Eigenvectors, at least `n_clusters`: more of them for finer clusters, see `cut_centers`.
     """
 
     n_components: int = field(kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ __all__ = [
     "DISCRETIZE_TOL",
     "MANY_CLUSTERS",
     "Discretize",
-    "Mend",
+    "Place",
     "assign_labels",
     "discretize",
     "starting_points",
@@ -44,8 +44,8 @@ MANY_CLUSTERS = 32
 #: Lloyd passes over all rows that a forecast assumes; 2 to 6 are usual.
 LIKELY_ITER = 6
 
-#: Sampled rows in the form of a held block, centres (k, q) -> centres (k, q).
-Mend = Callable[[NDArray[Any], NDArray[np.float64]], NDArray[np.float64]]
+#: Sampled rows in the form of a held block -> centres (k, q).
+Place = Callable[[NDArray[Any]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Discretize(Stage):
     product : str
         Its name in a named store.
     n_finer : int
-        Clusters of finer clusterings with which `mend` compares.
+        Clusters of finer clusterings which `place` makes.
     """
 
     title = "discretize"
@@ -75,17 +75,17 @@ class Discretize(Stage):
         check_integer("max_iter", self.max_iter, 1)
 
     def __call__(
-        self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]], mend: Mend | None = None
+        self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]], place: Place | None = None
     ) -> Centers:
         """Find the centres; `draw` gives sampled rows in the form of a held block."""
-        made = run.products.small(self.product, lambda: vars(self._find(run, held, points, draw, mend)))
+        made = run.products.small(self.product, lambda: vars(self._find(run, held, points, draw, place)))
         return Centers(made["centers"], float(made.get("inertia", np.nan)), int(made.get("n_iter", 0)))
 
     def _find(
-        self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]], mend: Mend | None
+        self, run: Run, held: da.Array, points: Points, draw: Callable[[], NDArray[Any]], place: Place | None
     ) -> Centers:
         options = {"n_init": self.n_init, "max_iter": self.max_iter, "seed": run.seed}
-        return discretize(held, points, draw(), self.n_clusters, mend=mend, **options)
+        return discretize(held, points, draw(), self.n_clusters, place=place, **options)
 
     def cost(self, sizes: Sizes) -> Cost:
         """`LIKELY_ITER` passes, each with the lift; before them k-means on a sample, or on the right vertices."""
@@ -116,7 +116,7 @@ def discretize(
     n_init: int = 3,
     max_iter: int = 100,
     seed: int = 0,
-    mend: Mend | None = None,
+    place: Place | None = None,
 ) -> Centers:
     """Cluster centres of an embedding by k-means.
 
@@ -133,8 +133,8 @@ def discretize(
         Lloyd passes on the starting points, on sampled rows, and over all rows.
     seed : int
         Root seed.
-    mend : callable, optional
-        Sampled rows and the centres found on them -> the centres with which the passes over all rows begin.
+    place : callable, optional
+        Sampled rows -> the centres with which the passes over all rows begin, instead of those by k-means.
 
     Returns
     -------
@@ -150,17 +150,31 @@ def discretize(
     clusters are there, since each has its representatives.
     """
     begin, weights = starting_points(points, drawn, n_clusters)
-    starts = (center_starts(begin, n_clusters, stream(seed, "discretize", number), weights) for number in range(n_init))
     options: dict[str, Any] = {"max_iter": max_iter, "limit": _limit(begin, weights), "n_clusters": n_clusters}
     with one_blas_thread():
-        if len(weights):
-            found = (best_of_starts(begin, [start], weights, max_iter=max_iter)[0] for start in starts)
-            runs = (lloyd_over_block(drawn, points, run.centers, **options) for run in found)
-            best = min(runs, key=lambda run: run.inertia)
+        if place is not None:
+            centers = place(drawn)
         else:
-            best, _ = best_of_starts(begin, starts, max_iter=max_iter)
-        centers = best.centers if mend is None else mend(drawn, best.centers)
+            rngs = (stream(seed, "discretize", number) for number in range(n_init))
+            starts = (center_starts(begin, n_clusters, rng, weights) for rng in rngs)
+            centers = _best_centers(drawn, points, (begin, weights), starts, options)
     return lloyd_over_blocks(held, points, centers, **options)
+
+
+def _best_centers(
+    drawn: NDArray[Any],
+    points: Points,
+    begin: tuple[NDArray[np.floating], NDArray[np.float64]],
+    starts: Iterable[NDArray[np.float64]],
+    options: dict[str, Any],
+) -> NDArray[np.float64]:
+    """Centres of the start with the lowest inertia on the starting points; of weighted ones on the sampled rows."""
+    values, weights = begin
+    if not len(weights):
+        return best_of_starts(values, starts, max_iter=options["max_iter"])[0].centers
+    found = (best_of_starts(values, [start], weights, max_iter=options["max_iter"])[0] for start in starts)
+    runs = (lloyd_over_block(drawn, points, run.centers, **options) for run in found)
+    return min(runs, key=lambda run: run.inertia).centers
 
 
 def starting_points(

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...ensemble.agreement import Rule, lifted_rule
 from ...ensemble.bipartite import EnsembleCut
+from ...ensemble.cut_centers import CutCenters, finer_number
 from ...ensemble.incidence import Coded, incidence_graph
-from ...ensemble.joined import JoinedClusters, finer_number
 from ...ensemble.overlaps import WEIGHTS, LocalWeights
 from ...pipeline.discretize import Discretize
 from ...pipeline.kmeans import sample_size
@@ -153,8 +153,8 @@ class BipartiteCut(Consensus):
         points, finer = (LiftedRows(coded.graph.edges_of, columns) for columns in (self._vectors, vectors))
         draw = partial(coded.draw, sample_size(self.n_clusters), stream(run.seed, "consensus sample"))
         parameters = (self.n_clusters, self.n_init, self.max_iter, run.seed)
-        mend = JoinedClusters(coded.book.offsets, weights, points, finer, self.eigenvalues_, *parameters)
-        centers = run(discretizing, coded.codes, points, draw, mend)
+        place = CutCenters(coded.book.offsets, weights, points, finer, self.eigenvalues_, *parameters)
+        centers = run(discretizing, coded.codes, points, draw, place)
         self.cluster_centers_ = centers.centers
         self.n_clusters_ = len(centers.centers)
         self.n_iter_ = centers.n_iter

@@ -1,16 +1,17 @@
-"""Clusters of a consensus joined of finer ones."""
+"""Centres of a consensus by its normalized cut: the best of several starts, and clusters joined of finer ones."""
 
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 
 import dask.array as da
 import numpy as np
 import pytest
 
-from daskcluster.ensemble import joined as joined_module
+from daskcluster.ensemble import cut_centers
+from daskcluster.ensemble.cut_centers import CutCenters, cluster_means, finer_number, join_clusters, normalized_cut
 from daskcluster.ensemble.incidence import LabelCoder, check_base_clusterings, incidence_graph, scan_labels
-from daskcluster.ensemble.joined import JoinedClusters, cluster_means, finer_number, join_clusters, normalized_cut
 from daskcluster.pipeline.cut import cut_small_graph, small_affinity
 from daskcluster.pipeline.lift import LiftedRows
 
@@ -76,7 +77,7 @@ def test_the_pair_is_joined_that_costs_least():
     assert len({*zip(found.tolist(), wanted.tolist(), strict=True)}) == 3
 
 
-def mender(labels, n_init=2):
+def placer(labels, n_init=2):
     book = scan_labels(check_base_clusterings(labels)).book
     codes = LabelCoder(book)(labels)
     graph = incidence_graph(da.from_array(codes, chunks=(50, -1)), book)
@@ -84,7 +85,7 @@ def mender(labels, n_init=2):
     points, finer = LiftedRows(graph.edges_of, cut.vectors[:, :N_CLUSTERS]), LiftedRows(graph.edges_of, cut.vectors)
     weights = np.ones(book.n_base_clusters)
     options = (N_CLUSTERS, n_init, 100, 0)
-    return codes, JoinedClusters(book.offsets, weights, points, finer, cut.eigenvalues[:N_CLUSTERS], *options)
+    return codes, CutCenters(book.offsets, weights, points, finer, cut.eigenvalues[:N_CLUSTERS], *options)
 
 
 def same_partition(a, b):
@@ -93,26 +94,52 @@ def same_partition(a, b):
 
 def test_centres_of_a_far_worse_cut_are_exchanged(monkeypatch):
     labels, true, place = pieces()
-    codes, mend = mender(labels)
-    values = mend.points(codes)[0]
+    codes, place_by_cut = placer(labels)
+    values = place_by_cut.points(codes)[0]
     # Two clusters in one, and another one in halves.
     wrong = np.where(true == 1, 0, true)
     wrong[(true == 3) & (place > 0.5)] = 1
-    centers = mend(codes, cluster_means(values, wrong))
+    centers = place_by_cut.exchanged(codes, cluster_means(values, wrong))
     found = ((values[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
     assert same_partition(found, true)
 
     # The right ones stay what they are, without a look at finer clusters: no cut can be better.
     right = cluster_means(values, true)
-    monkeypatch.setattr(joined_module, "join_clusters", partial(pytest.fail, "was called"))
-    assert mend(codes, right) is right
+    monkeypatch.setattr(cut_centers, "join_clusters", partial(pytest.fail, "was called"))
+    assert place_by_cut.exchanged(codes, right) is right
 
 
 def test_centres_of_a_cut_that_is_hardly_worse_stay():
     labels, true, place = pieces(seed=3)
-    codes, mend = mender(labels)
-    values = mend.points(codes)[0]
+    codes, place_by_cut = placer(labels)
+    values = place_by_cut.points(codes)[0]
     nearly = true.copy()
     nearly[(true == 3) & (place > 0.95)] = 2
     centers = cluster_means(values, nearly)
-    np.testing.assert_array_equal(mend(codes, centers), centers)
+    np.testing.assert_array_equal(place_by_cut.exchanged(codes, centers), centers)
+
+
+def test_of_several_starts_the_smallest_cut_is_taken(monkeypatch):
+    """And not the smallest sum of squares: of four tries on few rows, and of the starts on all of them."""
+    labels, true, place = pieces(seed=5)
+    codes, place_by_cut = placer(labels)
+    values = place_by_cut.points(codes)[0]
+    worse, cut_in_two = true.copy(), np.where(true == 1, 0, true)
+    worse[(true == 3) & (place > 0.9)] = 2
+    cut_in_two[(true == 3) & (place > 0.5)] = 1
+    tries = [cut_in_two, worse, cut_in_two, worse, worse, true, worse, cut_in_two]
+    starts = iter(cluster_means(values, labels) for labels in tries)
+    monkeypatch.setattr(cut_centers, "center_starts", lambda *given: next(starts))
+    monkeypatch.setattr(
+        cut_centers, "lloyd_in_memory", lambda values, start, **more: (found(start), nearest(values, start))
+    )
+    assert same_partition(nearest(values, place_by_cut(codes)), true)
+    assert next(starts, None) is None
+
+
+def nearest(values, centers):
+    return ((values[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1).astype(np.int32)
+
+
+def found(centers):
+    return SimpleNamespace(centers=centers, inertia=0.0)

@@ -1,4 +1,7 @@
-"""Clusters of a consensus joined of finer ones: a way out where the first eigenvectors of the cut mislead.
+"""Centres of a consensus that have a small normalized cut, which is what it minimises.
+
+k-means in the embedding ends in many minima, and its sum of squares hardly tells which of them is good: the cut itself
+does. So starts are judged by their cut.
 
 The eigenvectors minimise a relaxed normalized cut. One bad base cluster, of two clusters of the rows, may make that
 smaller for the halves of a third cluster than for these two, where the normalized cut itself is far larger. A finer
@@ -7,6 +10,7 @@ clustering, by more eigenvectors, has all the pieces; joined by the cut itself t
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +24,7 @@ from ..pipeline.lloyd import lloyd_in_memory
 from ..runtime.seeding import stream
 from .incidence import incidence_edges
 
-__all__ = ["JoinedClusters", "cluster_means", "finer_number", "join_clusters", "normalized_cut"]
+__all__ = ["CutCenters", "cluster_means", "finer_number", "join_clusters", "normalized_cut"]
 
 #: Finer clusterings have half as many clusters more, and no more than so many more.
 MOST_MORE = 32
@@ -28,8 +32,10 @@ MOST_MORE = 32
 #: tell nothing of the classes.
 LESS = 0.75
 #: Of the sampled rows so many are clustered, and so many for each finer cluster at least: enough to see such a cut.
-FINER_ROWS = 2**12
+FEW_ROWS = 2**12
 ROWS_PER_FINER = 64
+#: Tries on these rows for a start on all sampled rows.
+TRIES = 4
 
 
 def finer_number(n_clusters: int) -> int:
@@ -38,8 +44,8 @@ def finer_number(n_clusters: int) -> int:
 
 
 @dataclass(frozen=True)
-class JoinedClusters:
-    """Exchanges centres of the consensus for those of joined finer clusters, where these are the far better cut.
+class CutCenters:
+    """Finds centres of a small normalized cut on sampled rows.
 
     Attributes
     ----------
@@ -65,8 +71,36 @@ class JoinedClusters:
     max_iter: int
     seed: int
 
-    def __call__(self, drawn: NDArray[Any], centers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of codes of sampled rows (s, m) and centres found on them (k, q): these or better ones.
+    def __call__(self, drawn: NDArray[Any]) -> NDArray[np.float64]:
+        """Of codes of sampled rows (s, m): centres (k, q).
+
+        Notes
+        -----
+        A start goes on over all sampled rows from the best of `TRIES` on few of them; the one with the smallest cut is
+        taken, the first of equal ones.
+        """
+        values, edges = self.points(drawn)[0], self._edges(drawn)
+        some = slice(None, None, self._step(len(values)))
+        found = [
+            self._best(values, edges, [self._best(values[some], edges[some], self._starts(values[some], number))])
+            for number in range(self.n_init)
+        ]
+        best = min(found, key=lambda centers: self._cut(edges, assign_rows(values, centers)))
+        return self.exchanged(drawn, best)
+
+    def _starts(self, values: NDArray[np.floating], number: int) -> Iterator[NDArray[np.float64]]:
+        for place in range(number * TRIES, (number + 1) * TRIES):
+            yield center_starts(values, self.n_clusters, stream(self.seed, "discretize", place))
+
+    def _best(
+        self, values: NDArray[np.floating], edges: NDArray[np.int32], starts: Iterable[NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """Centres by Lloyd's iteration from each start, of those with the smallest cut."""
+        runs = (lloyd_in_memory(values, start, max_iter=self.max_iter) for start in starts)
+        return min(runs, key=lambda run: self._cut(edges, run[1]))[0].centers
+
+    def exchanged(self, drawn: NDArray[Any], centers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """These centres (k, q), or those of joined finer clusters, where these are the far better cut.
 
         Notes
         -----
@@ -74,10 +108,9 @@ class JoinedClusters:
         """
         if self.finer.n_components <= self.points.n_components or len(centers) < self.n_clusters:
             return centers
-        drawn = drawn[:: max(1, len(drawn) // max(FINER_ROWS, ROWS_PER_FINER * self.finer.n_components))]
+        drawn = drawn[:: self._step(len(drawn))]
         values, finer = self.points(drawn)[0], self.finer(drawn)[0]
-        edges, _ = incidence_edges(drawn, self.offsets)
-        edges = edges[(edges >= 0).any(axis=1)]
+        edges = self._edges(drawn)
         least = LESS * self._cut(edges, assign_rows(values, centers))
         if self.eigenvalues.sum() >= least:
             return centers
@@ -90,6 +123,15 @@ class JoinedClusters:
             if cut < least and len(found.centers) == self.n_clusters:
                 centers, least = found.centers, cut
         return centers
+
+    def _step(self, n_rows: int) -> int:
+        """Every how manieth sampled row is one of few."""
+        return max(1, n_rows // max(FEW_ROWS, ROWS_PER_FINER * self.finer.n_components))
+
+    def _edges(self, drawn: NDArray[Any]) -> NDArray[np.int32]:
+        """Base clusters of the rows that have any (s, m)."""
+        edges, _ = incidence_edges(drawn, self.offsets)
+        return edges[(edges >= 0).any(axis=1)]
 
     def _cut(self, edges: NDArray[np.int32], labels: NDArray[np.int32]) -> float:
         return normalized_cut(self._counts(edges, labels, self.n_clusters), self.weights)
