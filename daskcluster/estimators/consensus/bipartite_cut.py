@@ -41,7 +41,8 @@ class BipartiteCut(Consensus):
     theta : float
         With "local": how fast weights fall with the entropy, in bits; less is faster.
     n_init : int
-        k-means++ starts of the discretisation.
+        Starts of the discretisation, each the best of four tries by k-means++; that of the smallest normalized cut goes
+        on.
     max_iter : int
         Lloyd passes of the discretisation, at most.
     random_state : int, numpy RandomState or Generator, or None
@@ -83,8 +84,9 @@ class BipartiteCut(Consensus):
     Section 3.2.2 of uspec_usenc_2019, eq. (16) to (19), then the cut of section 3.1.3. A missing label is a missing
     edge. Local weights: Huang, Wang, Lai, Locally weighted ensemble clustering, IEEE Transactions on Cybernetics 48
     (2018), the ensemble-driven cluster index and LWGP; `ensemble.overlaps.cluster_entropies` says what missing labels
-    do, which the paper does not have. Departures are those of the stages: `transfer_cut`, `discretize`. Labels are
-    bit-equal for any chunking, dtype of the labels, scheduler, number of workers and BLAS threads.
+    do, which the paper does not have. Departures are those of the stages: `transfer_cut`, `discretize`, and the
+    choice of the starts, `ensemble.cut_centers`. Labels are bit-equal for any chunking, dtype of the labels, scheduler,
+    number of workers and BLAS threads.
 
     Examples
     --------

@@ -39,7 +39,7 @@ class USENC(EnsembleBase):
     affinity : {"adaptive", "gaussian"}
         See `USPEC`; "gaussian" is the paper's.
     n_init : int
-        k-means++ starts of the consensus' discretisation.
+        Starts of the consensus' discretisation, see `BipartiteCut`.
     max_iter : int
         Lloyd passes of it, at most; and of ``selection="kmeans"``.
     missing : {"raise", "label"}
