@@ -9,7 +9,8 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..io.inputs import Rows, open_column
+from ..io.columns import open_column
+from ..io.inputs import Rows
 from ..markup import html_table
 from ..validation import check_integer
 from .closure import Contradiction, close_pairs, find_components, find_contradictions

@@ -9,7 +9,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..io.inputs import open_column
+from ..io.columns import open_column
 from ..runtime.execution import compute
 
 __all__ = [

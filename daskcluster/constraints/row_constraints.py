@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import warn_user
-from ..io.inputs import Rows, cut_column
+from ..io.columns import cut_column
+from ..io.inputs import Rows
 from ..runtime.execution import map_rows
 from ..runtime.passes import mapped
 from ..runtime.pieces import as_column

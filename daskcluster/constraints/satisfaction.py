@@ -9,7 +9,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from ..io.inputs import open_column
+from ..io.columns import open_column
 from ..markup import html_table
 from ..runtime.execution import map_to_objects, objects_of
 from ..runtime.pieces import array_pieces, recut

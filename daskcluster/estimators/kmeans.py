@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import warn_user
-from ..io.inputs import Rows, check_column
+from ..io.columns import check_column
+from ..io.inputs import Rows
 from ..kernels.points import like_points, sqdist_to_all
 from ..kernels.sparse_rows import is_sparse
 from ..pipeline.directions import fill_undirected, row_points

@@ -17,14 +17,14 @@ xarray object over dask         its dask array
 ==============================  ==========================================================================
 
 What is declared as no data is NaN behind this door, and scale and offset are applied (`nodata.py`). Missing chunks are
-counted (`missing.py`). The sources that tasks read from are in `sources.py`, their lazy pieces in `reading.py`.
+counted (`missing.py`). Labels and weights beside the rows are columns (`columns.py`). The sources that tasks read from
+are in `sources.py`, their lazy pieces in `reading.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Real
 from os import PathLike
 from typing import Any
 
@@ -37,7 +37,7 @@ from ..files.arrays import CHUNK_BYTES, open_rows
 from ..files.nodes import describe_sparse
 from ..kernels.rows import compute_dtype
 from ..runtime.forecast import Sizes
-from ..runtime.pieces import one_a_row, recut
+from ..runtime.pieces import recut
 from ..runtime.visibility import check_shareable
 from ..validation import check_columns, check_dense, check_in_memory, check_kind, check_table
 from .containers import refuse_container
@@ -64,15 +64,14 @@ __all__ = [
     "Rows",
     "Source",
     "block_rows",
-    "check_column",
     "as_array",
     "check_rows",
-    "cut_column",
     "cut_rows",
     "follow_input",
+    "in_natural_pieces",
     "is_chunked",
-    "open_column",
     "open_dask",
+    "open_named",
     "open_pieces",
     "open_source",
     "sizes_of",
@@ -195,7 +194,7 @@ def open_source(X: Any, fill: str = "NaN", *, sparse: bool = False) -> Source:
     if sparse and is_sparse_input(X):
         source = Source(sparse_array("X", X), isinstance(X, da.Array), sparse=True)
     else:
-        source = _open(X, "X", label=fill == "-1", sparse=sparse)
+        source = open_named(X, "X", label=fill == "-1", sparse=sparse)
     if source.sparse:
         if source.in_memory:
             check_table(source.array.shape, source.array.dtype)
@@ -206,7 +205,8 @@ def open_source(X: Any, fill: str = "NaN", *, sparse: bool = False) -> Source:
     return replace(source, array=check_in_memory(source.array)) if source.in_memory else source
 
 
-def _open(X: Any, name: str, *, label: bool, n_axes: int = 2, sparse: bool = False) -> Source:
+def open_named(X: Any, name: str, *, label: bool, n_axes: int = 2, sparse: bool = False) -> Source:
+    """Open an argument, rows by `n_axes=2` or a column by 1; what a `label` lacks is -1. Nothing of it is checked."""
     if (group := group_behind(X)) is not None:
         if not sparse:
             raise ValueError(f"{name}: {describe_sparse(str(group.name), group.attrs['encoding-type'])}")
@@ -264,15 +264,15 @@ def open_dask(source: Any, name: str = "X") -> da.Array:
     MissingChunksWarning
         If chunks are missing; see `check_chunks`.
     """
-    opened = _open(source, name, label=False, n_axes=2)
+    opened = open_named(source, name, label=False, n_axes=2)
     if isinstance(opened.array, da.Array):
         return opened.decoded(opened.array)
-    return _in_memory_pieces(opened) if opened.in_memory else _in_natural_pieces(opened)
+    return _in_memory_pieces(opened) if opened.in_memory else in_natural_pieces(opened)
 
 
 def open_pieces(name: str, array: zarr.Array[Any], rows: int) -> da.Array:
     """A Zarr array as a lazy dask array in pieces of so many rows; see `open_dask`."""
-    source = _open(array, name, label=False, n_axes=array.ndim)
+    source = open_named(array, name, label=False, n_axes=array.ndim)
     stored = source.stored()
     assert stored is not None
     return source.decoded(cut(name, stored, rows))
@@ -285,7 +285,7 @@ def _in_memory_pieces(source: Source) -> da.Array:
     return cut_memory(source.name, array, max(1, CHUNK_BYTES // max(1, array[:1].nbytes)))
 
 
-def _in_natural_pieces(source: Source) -> da.Array:
+def in_natural_pieces(source: Source) -> da.Array:
     """A source that is read, in pieces of whole stored chunks."""
     if len(source.array.shape) == 0:
         raise ValueError(f"{source.name}: expected an array with rows, got a scalar array")
@@ -476,93 +476,9 @@ def _same(block: NDArray[Any]) -> NDArray[Any]:
     return block
 
 
-# -- columns beside the rows ------------------------------------------------------------------------------------------
-
-
-def open_column(name: str, values: Any) -> NDArray[Any] | da.Array:
-    """Labels or weights beside the rows, whatever form they have, as one array (n,) of known length.
-
-    A table of one column is one. What a mask hides is -1, or NaN among floats: unknown.
-    """
-    if (table := open_table(values)) is not None and isinstance(table.array, np.ndarray):
-        values = table.array
-    source = _open(values, name, label=True, n_axes=1)
-    if isinstance(source.array, da.Array):
-        column: Any = source.array
-        if isinstance(column._meta, np.ma.MaskedArray):
-            filled = _fill_masked(np.ma.empty(0, column.dtype))
-            column = column.map_blocks(_fill_masked, token="dc-fill", dtype=filled.dtype, meta=filled)
-        if column.ndim in (1, 2):
-            column = source.decoded(known_rows(name, column))
-    elif np.ma.isMaskedArray(source.array):
-        column = _fill_masked(source.array)
-    elif source.in_memory or isinstance(source.array, FileRows):
-        column = as_array(name, values, "have one entry a row, shape (n,)")
-    else:
-        column = _in_natural_pieces(source)
-    if column.ndim == 2 and column.shape[1] == 1:
-        is_array = isinstance(column, np.ndarray)
-        column = column[:, 0] if is_array else one_a_row(_flat, column, name="column", dtype=column.dtype)
-    if column.ndim != 1:
-        raise ValueError(f"{name} must have one entry a row, shape (n,), got shape {column.shape}")
-    return column
-
-
-def _flat(block: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(block)[:, 0]
-
-
-def _fill_masked(values: Any) -> NDArray[Any]:
-    """A masked array with -1 or NaN where it is masked; integers in a dtype that has a -1."""
-    kind = values.dtype.kind
-    if kind == "f":
-        return np.asarray(np.ma.filled(values, np.nan))
-    if kind in "bu":
-        values = values.astype(np.int64)
-    return np.asarray(np.ma.filled(values, -1)) if kind in "biu" else np.asarray(values)
-
-
 def as_array(name: str, values: Any, wanted: str) -> NDArray[Any]:
     """A NumPy array of what may be lists, or an error that names the argument."""
     try:
         return np.asarray(values)
     except ValueError as error:  # lists of different lengths
         raise ValueError(f"{name} must {wanted}, got {values!r:.100}: {error}") from error
-
-
-def check_column(name: str, values: Any, rows: Rows) -> da.Array:
-    """Something with one real number a row as a dask array (n,) in the rows' blocks; the numbers are not looked at.
-
-    Parameters
-    ----------
-    name : str
-        The argument, for messages.
-    values : as `open_column` takes it, or one number for all rows
-    rows : Rows
-
-    Raises
-    ------
-    ValueError
-        If the length or the dtype does not fit.
-    """
-    if not isinstance(values, Real):
-        check_kind(name, values, "an array with one entry a row, shape (n,), or a number")
-    if not is_chunked(values) and not hasattr(values, "shape"):
-        values = as_array(name, values, "have one entry a row, shape (n,)")
-    if getattr(values, "shape", None) == () and not is_chunked(values):
-        values = np.full(rows.n_samples, values)
-    if isinstance(values, np.ndarray | da.Array) and values.ndim != 1:
-        raise ValueError(f"{name}.shape must be ({rows.n_samples},), got {values.shape}")
-    column = open_column(name, values)
-    if column.shape != (rows.n_samples,):
-        raise ValueError(f"{name}.shape must be ({rows.n_samples},), got {column.shape}")
-    if column.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers, got dtype {column.dtype}")
-    return cut_column(column, rows)
-
-
-def cut_column(column: NDArray[Any] | da.Array, rows: Rows) -> da.Array:
-    """A column (n,) in the blocks of the rows."""
-    if isinstance(column, np.ndarray):
-        return cut_memory("a column", column, rows.block_rows)
-    return recut(column, (rows.blocks.chunks[0],))

@@ -16,7 +16,8 @@ import zarr
 import daskcluster as dc
 from daskcluster.files.chunks import absent_chunks, absent_parts
 from daskcluster.io import open_dask, write_array
-from daskcluster.io.inputs import check_rows, open_column
+from daskcluster.io.columns import open_column
+from daskcluster.io.inputs import check_rows
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 

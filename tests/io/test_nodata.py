@@ -13,7 +13,8 @@ import pytest
 import zarr
 
 import daskcluster as dc
-from daskcluster.io.inputs import check_rows, open_column
+from daskcluster.io.columns import open_column
+from daskcluster.io.inputs import check_rows
 from daskcluster.io.nodata import declared
 
 pytestmark = pytest.mark.usefixtures("small_blocks")

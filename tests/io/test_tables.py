@@ -20,9 +20,10 @@ import zarr
 import daskcluster as dc
 from daskcluster.errors import UnseenStoreError
 from daskcluster.io import open_dask, open_rows, save_model, tables
+from daskcluster.io.columns import open_column
 from daskcluster.io.convert import convert
 from daskcluster.io.identity import identity_of
-from daskcluster.io.inputs import open_column, open_source
+from daskcluster.io.inputs import open_source
 from daskcluster.io.tables import open_table
 from tests.cli.calls import as_json, fail, succeed
 from tests.slow import slowly

@@ -11,7 +11,8 @@ from dask.callbacks import Callback
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from daskcluster.io.inputs import block_rows, check_column, check_rows, is_chunked
+from daskcluster.io.columns import check_column
+from daskcluster.io.inputs import block_rows, check_rows, is_chunked
 from daskcluster.pipeline.rows import RowForm, check_finite_block
 from daskcluster.pipeline.scan import scan
 from tests.blocks import blocks_of

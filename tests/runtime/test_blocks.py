@@ -13,7 +13,8 @@ import scipy.sparse
 
 import daskcluster as dc
 from daskcluster.io import write_array
-from daskcluster.io.inputs import check_rows, open_column
+from daskcluster.io.columns import open_column
+from daskcluster.io.inputs import check_rows
 from daskcluster.runtime.blocks import check_blocks
 from daskcluster.runtime.products import Products
 
