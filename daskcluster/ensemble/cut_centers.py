@@ -10,7 +10,7 @@ clustering, by more eigenvectors, has all the pieces; joined by the cut itself t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ LESS = 0.75
 #: Of the sampled rows so many are clustered, and so many for each finer cluster at least: enough to see such a cut.
 FEW_ROWS = 2**12
 ROWS_PER_FINER = 64
-#: Tries on these rows for a start on all sampled rows.
+#: Starts on these rows for each that is asked for: they are few, and the best one only goes on.
 TRIES = 4
 
 
@@ -76,21 +76,15 @@ class CutCenters:
 
         Notes
         -----
-        A start goes on over all sampled rows from the best of `TRIES` on few of them; the one with the smallest cut is
-        taken, the first of equal ones.
+        `TRIES` starts for each of `n_init` on few of the rows; that of the smallest cut, the first of equal ones, goes
+        on over all of them.
         """
         values, edges = self.points(drawn)[0], self._edges(drawn)
-        some = slice(None, None, self._step(len(values)))
-        found = [
-            self._best(values, edges, [self._best(values[some], edges[some], self._starts(values[some], number))])
-            for number in range(self.n_init)
-        ]
-        best = min(found, key=lambda centers: self._cut(edges, assign_rows(values, centers)))
-        return self.exchanged(drawn, best)
-
-    def _starts(self, values: NDArray[np.floating], number: int) -> Iterator[NDArray[np.float64]]:
-        for place in range(number * TRIES, (number + 1) * TRIES):
-            yield center_starts(values, self.n_clusters, stream(self.seed, "discretize", place))
+        step = self._step(len(values))
+        some = values[::step]
+        rngs = (stream(self.seed, "discretize", number) for number in range(self.n_init * TRIES))
+        found = self._best(some, edges[::step], (center_starts(some, self.n_clusters, rng) for rng in rngs))
+        return self.exchanged(drawn, self._best(values, edges, [found]))
 
     def _best(
         self, values: NDArray[np.floating], edges: NDArray[np.int32], starts: Iterable[NDArray[np.float64]]

@@ -120,7 +120,7 @@ def test_centres_of_a_cut_that_is_hardly_worse_stay():
 
 
 def test_of_several_starts_the_smallest_cut_is_taken(monkeypatch):
-    """And not the smallest sum of squares: of four tries on few rows, and of the starts on all of them."""
+    """And not the smallest sum of squares."""
     labels, true, place = pieces(seed=5)
     codes, place_by_cut = placer(labels)
     values = place_by_cut.points(codes)[0]

@@ -41,8 +41,8 @@ class BipartiteCut(Consensus):
     theta : float
         With "local": how fast weights fall with the entropy, in bits; less is faster.
     n_init : int
-        Starts of the discretisation, each the best of four tries by k-means++; that of the smallest normalized cut goes
-        on.
+        Starts of the discretisation: four times as many by k-means++ on few rows, of which that of the smallest
+        normalized cut goes on.
     max_iter : int
         Lloyd passes of the discretisation, at most.
     random_state : int, numpy RandomState or Generator, or None
