@@ -1,7 +1,8 @@
 """Draws in a process of their own, with a limit of time and of memory.
 
 One process serves many draws, so that base clusterings which several systems share are made once. It is replaced when a
-draw was stopped.
+draw was stopped. The time is that of the processor, all threads together: a process that waits for its turn, or that
+somebody has stopped for a while, is not late.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import resource
+import signal
 import time
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
@@ -19,9 +21,6 @@ import numpy as np
 from ci.reproduction.values import Experiment, Paper
 
 __all__ = ["Stopped", "Worker", "load_paper"]
-
-#: What a process that was started may take beside the limit of the draw: to import, and to compile once.
-STARTING_SECONDS = 300.0
 
 
 class Stopped(Exception):
@@ -48,23 +47,35 @@ def _warm() -> None:
     dc.SEC(3, random_state=0).fit(base)
 
 
+def _limit(seconds: float) -> None:
+    """End this process by SIGPROF once it has used so much more of the processor; never with 0."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
 def _serve(pipe: Connection) -> None:
     _warm()
     while True:
-        paper, name, system, column, number, paper_sizes = pipe.recv()
+        paper, name, seconds, *cell = pipe.recv()
+        experiment = find_experiment(paper, name)
+        # Anonymous memory only: files that are mapped, such as the libraries, do not count.
+        memory = int(experiment.gigabytes * 2**30)
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+        _limit(seconds)
         try:
-            experiment = find_experiment(paper, name)
-            # Anonymous memory only: files that are mapped, such as the libraries, do not count.
-            limit = int(experiment.gigabytes * 2**30)
-            resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-            start = time.process_time()
-            metrics = {key: float(value) for key, value in experiment.draw(system, column, number, paper_sizes).items()}
-            metrics["cost"] = time.process_time() - start
-            pipe.send(("metrics", metrics))
+            answer = "metrics", _metrics(experiment, *cell)
         except MemoryError:
-            pipe.send(("failed", f"out of memory ({experiment.gigabytes:g} GB)"))
+            answer = "failed", f"out of memory ({experiment.gigabytes:g} GB)"
         except Exception as error:  # a system that fails is a result, the others go on
-            pipe.send(("failed", f"{type(error).__name__}: {error}".splitlines()[0]))
+            answer = "failed", f"{type(error).__name__}: {error}".splitlines()[0]
+        _limit(0)
+        pipe.send(answer)
+
+
+def _metrics(experiment: Experiment, *cell: Any) -> dict[str, float]:
+    """What a draw gives, and its CPU seconds with all that it was the first to need."""
+    start = time.process_time()
+    metrics = {key: float(value) for key, value in experiment.draw(*cell).items()}
+    return metrics | {"cost": time.process_time() - start}
 
 
 class Worker:
@@ -94,6 +105,13 @@ class Worker:
             self._process.join()
         self._process = self._pipe = None
 
+    def _died(self) -> bool:
+        """Whether the process, which is gone, died of the limit of time."""
+        self._process.join()
+        late: bool = self._process.exitcode == -signal.SIGPROF
+        self._end()
+        return late
+
     def run(
         self, paper: str, experiment: Experiment, system: str, column: str, number: int, paper_sizes: bool
     ) -> Mapping[str, float]:
@@ -104,16 +122,13 @@ class Worker:
         Stopped
             If it took too long or too much memory, or failed.
         """
-        starting = self._pipe is None
         pipe = self._start() if self._pipe is None else self._pipe
-        pipe.send((paper, experiment.name, system, column, number, paper_sizes))
-        if not pipe.poll(experiment.seconds + (STARTING_SECONDS if starting else 0)):
-            self._end()
-            raise Stopped(f"time limit ({experiment.seconds:g} s)")
+        pipe.send((paper, experiment.name, experiment.seconds, system, column, number, paper_sizes))
         try:
             kind, found = pipe.recv()
         except EOFError:
-            self._end()
+            if self._died():
+                raise Stopped(f"time limit ({experiment.seconds:g} s)") from None
             raise Stopped(f"the process died; the memory limit is {experiment.gigabytes:g} GB") from None
         if kind == "failed":
             raise Stopped(found)
