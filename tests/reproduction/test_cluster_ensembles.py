@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ci.reproduction.systems.cspa import cluster_based_similarity_partitioning
-from ci.reproduction.systems.hgpa import hypergraph_partitioning
+from ci.reproduction.systems.hgpa import hypergraph_partitioning, imbalance
 from ci.reproduction.systems.mcla import UNIT, meta_clustering, meta_graph
 from ci.reproduction.systems.partitioners import hyperedges, partition_graph
 
@@ -42,6 +42,17 @@ def test_the_example_of_the_paper(name, seed):
 @EACH
 def test_one_cluster(name):
     assert system(name)(EXAMPLE, 1, random_state=0).tolist() == [0] * 7
+
+
+def test_a_half_of_a_hypergraph_has_55_percent_at_most():
+    """Of 40 rows one part may have 22, as of base clusters of 22 and 18; of 24 and 16 one must be cut."""
+    pytest.importorskip("mtkahypar")
+    assert [round(imbalance(parts), 3) for parts in (1, 2, 4)] == [0.0, 0.1, 0.21]
+    for larger, cut in ((22, False), (24, True)):
+        base = np.repeat([0, 1], [larger, 40 - larger])[:, None]
+        found = hypergraph_partitioning(base, 2, random_state=0)
+        assert (len({*zip(found.tolist(), base[:, 0].tolist(), strict=True)}) > 2) == cut
+        assert 18 <= found.sum() <= 22
 
 
 def test_parts_of_a_graph_are_balanced_by_weight():
