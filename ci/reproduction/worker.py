@@ -60,6 +60,7 @@ def _serve(pipe: Connection) -> None:
         # Anonymous memory only: files that are mapped, such as the libraries, do not count.
         memory = int(experiment.gigabytes * 2**30)
         resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+        answer: tuple[str, Any]
         _limit(seconds)
         try:
             answer = "metrics", _metrics(experiment, *cell)
