@@ -31,7 +31,7 @@ MOST_MORE = 32
 #: Joined clusters are taken where their normalized cut is below this share of the other one. Cuts that differ by less
 #: tell nothing of the classes.
 LESS = 0.75
-#: Of the sampled rows so many are clustered, and so many for each finer cluster at least: enough to see such a cut.
+#: Of the sampled rows so many are clustered first, and so many a finer cluster at least: enough to see such a cut.
 FEW_ROWS = 2**12
 ROWS_PER_FINER = 64
 #: Starts on these rows for each that is asked for: they are few, and the best one only goes on.
@@ -119,7 +119,7 @@ class CutCenters:
         return centers
 
     def _step(self, n_rows: int) -> int:
-        """Every how manieth sampled row is one of few."""
+        """Step between the few rows among the sampled ones: `FEW_ROWS` of them, and fewer than twice as many."""
         return max(1, n_rows // max(FEW_ROWS, ROWS_PER_FINER * self.finer.n_components))
 
     def _edges(self, drawn: NDArray[Any]) -> NDArray[np.int32]:

@@ -33,14 +33,11 @@ FAN_IN = 8
 LEAST_BLOCKS = 512
 #: Fewer than those, but not than these, are where workers of a cluster have them: a task costs milliseconds there.
 LEAST_BLOCKS_ON_WORKERS = 64
-#: Longest wait for the last of so few tasks, as a share of the pass.
-UNEVEN = 1 / 8
-#: So few are not, where workers of a cluster share them evenly: a task there costs scheduler and worker milliseconds.
-LEAST_BLOCKS_OF_CLUSTER = 64
-#: Share of a pass that threads may wait for the last of so few tasks.
-UNEVEN = 1 / 8
-#: Tasks of each thread that are left in a pass. Threads may end it unevenly, but a scheduler that hands out eight times
-#: the tasks is slower from some 10 threads on.
+#: Then the threads share them evenly: the longest wait for the last one, as a share of the pass; and more tasks a thread
+#: than so many, for a scheduler spreads only those, and puts others where what they share is.
+UNEVEN, SPREAD = 1 / 8, 2
+#: Tasks of each thread that are left of very many blocks. Threads may end a pass unevenly, but a scheduler that hands out
+#: eight times the tasks is slower from some 10 threads on.
 TASKS_A_THREAD = 1
 #: Threads of a cluster whose workers have not come yet.
 LIKELY_THREADS = 64
@@ -50,15 +47,17 @@ HELD_BYTES = 64 * 2**20
 
 def blocks_a_task(n_blocks: int) -> int:
     """Row blocks that a task of a pass works on: 1, or `FAN_IN` of many."""
+    if n_blocks < min(LEAST_BLOCKS, LEAST_BLOCKS_ON_WORKERS):
+        return 1
     client = active_client()
+    if client is None and n_blocks < LEAST_BLOCKS:
+        return 1
     threads = threads_per_worker() if client is None else sum(client.nthreads().values()) or LIKELY_THREADS
     if n_blocks >= LEAST_BLOCKS:
-        several = n_blocks >= FAN_IN * TASKS_A_THREAD * threads
-    else:
-        most_of_a_thread = FAN_IN * -(-n_blocks // (FAN_IN * threads))
-        even = most_of_a_thread * threads <= (1 + UNEVEN) * n_blocks
-        several = client is not None and n_blocks >= LEAST_BLOCKS_ON_WORKERS and even
-    return FAN_IN if several else 1
+        return FAN_IN if n_blocks >= FAN_IN * TASKS_A_THREAD * threads else 1
+    tasks = -(-n_blocks // FAN_IN)
+    longest = FAN_IN * -(-tasks // threads)
+    return FAN_IN if tasks > SPREAD * threads and longest * threads <= (1 + UNEVEN) * n_blocks else 1
 
 
 def held_blocks(n_blocks: int, block_bytes: int) -> int:

@@ -18,7 +18,7 @@ from dask.callbacks import Callback
 from .compiling import COMPILING_TEXT, is_compiling
 from .counting import ClusterWork, CountedWork, LocalWork, Work
 from .displays import Display, choose_display, duration_text
-from .groups import FAN_IN, LEAST_BLOCKS_ON_WORKERS
+from .groups import FAN_IN, LEAST_BLOCKS, LEAST_BLOCKS_ON_WORKERS
 
 __all__ = [
     "Progress",
@@ -114,11 +114,13 @@ class _Stage:
         self._works: list[Work] = []
         self._passes = 0
         self._last = (0, 0)
+        self._several = LEAST_BLOCKS  # from so many blocks on a task has several
         self._lock = threading.Lock()
 
     @contextmanager
     def computing(self, work: Work) -> Iterator[None]:
         """Watch a computation while it runs."""
+        self._several = LEAST_BLOCKS_ON_WORKERS if isinstance(work, ClusterWork) else LEAST_BLOCKS
         with self._lock:
             self._works.append(work)
         whole = False
@@ -143,7 +145,7 @@ class _Stage:
             spent = time.monotonic() - min(work.started for work in works)
             left = spent * (total - done) / done if done and spent >= LEAST_SECONDS else None
         n_blocks, block_bytes = self.blocks
-        if n_blocks >= LEAST_BLOCKS_ON_WORKERS and total == -(-n_blocks // FAN_IN):  # several a task
+        if n_blocks >= self._several and total == -(-n_blocks // FAN_IN):
             done, total = min(done * FAN_IN, n_blocks), n_blocks
         return StageState(
             self.name,

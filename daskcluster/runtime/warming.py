@@ -8,12 +8,11 @@ import time
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from distributed import WorkerPlugin
 from distributed.utils import offload
 
 from ..preload import import_rooms
 
-__all__ = ["WARMING_TEXT", "Imports", "is_warming", "warm"]
+__all__ = ["WARMING_TEXT", "is_warming", "warm"]
 
 logger = logging.getLogger("daskcluster")
 
@@ -22,47 +21,41 @@ WARMING_TEXT = "scheduler and workers import the package"
 #: What takes less is not worth a word.
 LEAST_SECONDS = 1.0
 
-#: Whether the processes of a client's cluster are still importing.
-_clients: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+#: What takes more is not told of any longer: a worker does not answer.
+MOST_SECONDS = 30.0
 
-
-class Imports(WorkerPlugin):
-    """Has workers import the package, those that come later too.
-
-    In their event loops, as when they read their first task: two threads that import the same are no help.
-    """
-
-    name = "daskcluster-imports"
-    idempotent = True
-
-    def setup(self, worker: Any) -> None:
-        """Import; Dask calls this."""
-        import_rooms()
+#: When the processes of a client's cluster began to import, by ``time.monotonic``; None when they have done so.
+_clients: WeakKeyDictionary[Any, float | None] = WeakKeyDictionary()
 
 
 def warm(client: Any) -> None:
-    """Have the processes of a cluster import the package, once, while the caller goes on."""
+    """Have the processes of a cluster import the package, once, while the caller goes on.
+
+    Workers that come later import it with their first task. In their event loops, as then: two threads that import the
+    same are no help.
+    """
     if client not in _clients:
-        _clients[client] = True
+        _clients[client] = time.monotonic()
         client.loop.add_callback(_warm, client)
 
 
 def is_warming(client: Any) -> bool:
     """Whether they still do."""
-    return _clients.get(client, False)
+    start = _clients.get(client)
+    return start is not None and time.monotonic() - start < MOST_SECONDS
 
 
 async def _warm(client: Any) -> None:
-    start = time.perf_counter()
+    start = time.monotonic()
     try:
-        await asyncio.gather(client.register_plugin(Imports()), client.run_on_scheduler(_import_aside))
-    except Exception as error:  # it costs time, and nothing else: what is wrong shows in the first task
-        logger.debug("the processes of the cluster are not warmed: %s", error)
-        return
+        calls = client.run(import_rooms, on_error="ignore"), client.run_on_scheduler(_import_aside)
+        failed = [each for each in await asyncio.gather(*calls, return_exceptions=True) if isinstance(each, Exception)]
+        for error in failed:  # it costs time, and nothing else: what is wrong shows in the first task
+            logger.debug("processes of the cluster are not warmed: %s", error)
     finally:
-        _clients[client] = False
-    seconds = time.perf_counter() - start
-    if seconds >= LEAST_SECONDS:
+        _clients[client] = None
+    seconds = time.monotonic() - start
+    if seconds >= LEAST_SECONDS and not failed:
         logger.info("%s: %.1f s; --preload daskcluster.preload does it when they start", WARMING_TEXT, seconds)
 
 

@@ -112,8 +112,8 @@ def test_few_blocks_are_a_task_each(client_inprocess):
     [
         (1, [64, 77, 511], [2, 63]),
         (2, [64, 77, 80, 96], [63, 65, 70]),  # of 65 one worker would have 40, the other 25
-        (8, [64, 120, 128], [65, 72, 100]),
-        (9, [72, 136, 144], [73, 100]),
+        (4, [90, 96, 128], [64, 72, 97]),  # two tasks a worker are not spread
+        (8, [185, 192, 256], [64, 128, 136, 193]),
     ],
 )
 def test_workers_share_tasks_of_few_blocks_evenly(monkeypatch, workers, several, single):

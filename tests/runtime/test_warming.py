@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -55,22 +56,25 @@ def test_a_cluster_is_warmed_once(client_inprocess, monkeypatch):
 def test_a_cluster_that_cannot_be_warmed(error, client_inprocess, monkeypatch, caplog):
     """It costs time, and nothing else."""
 
-    class Refusing:
-        async def register_plugin(self, plugin):
-            assert isinstance(plugin, warming.Imports)
+    async def refusing(function):
+        if error is not None:
+            raise error
 
-        async def run_on_scheduler(self, function):
-            if error is not None:
-                raise error
-
-    client = Refusing()
     monkeypatch.setattr(warming, "LEAST_SECONDS", 0)
+    monkeypatch.setattr(client_inprocess, "run_on_scheduler", refusing)
     with caplog.at_level(logging.DEBUG, "daskcluster"):
-        client_inprocess.sync(warming._warm, client)
-    assert not warming.is_warming(client)
+        client_inprocess.sync(warming._warm, client_inprocess)
+    assert not warming.is_warming(client_inprocess)
     (record,) = (record for record in caplog.records if record.name == "daskcluster")
     assert record.levelname == ("INFO" if error is None else "DEBUG")
     assert (str(error) in record.message) == (error is not None)
+
+
+def test_who_does_not_answer_is_not_told_of_for_ever(monkeypatch):
+    monkeypatch.setattr(warming, "_clients", {"client": time.monotonic()})
+    assert warming.is_warming("client")
+    monkeypatch.setattr(warming, "MOST_SECONDS", 0)
+    assert not warming.is_warming("client")
 
 
 @pytest.mark.slow
