@@ -33,11 +33,11 @@ FAN_IN = 8
 LEAST_BLOCKS = 512
 #: Fewer than those, but not than these, are where workers of a cluster have them: a task costs milliseconds there.
 LEAST_BLOCKS_ON_WORKERS = 64
-#: Then the threads share them evenly: the longest wait for the last one, as a share of the pass; and more tasks a thread
-#: than so many, for a scheduler spreads only those, and puts others where what they share is.
+#: Then the threads share them evenly: the longest wait for the last one, as a share of the pass; and more tasks a
+#: thread than so many, for a scheduler spreads only those, and puts others where what they share is.
 UNEVEN, SPREAD = 1 / 8, 2
-#: Tasks of each thread that are left of very many blocks. Threads may end a pass unevenly, but a scheduler that hands out
-#: eight times the tasks is slower from some 10 threads on.
+#: Tasks of each thread that are left of very many blocks. Threads may end a pass unevenly, but a scheduler that hands
+#: out eight times the tasks is slower from some 10 threads on.
 TASKS_A_THREAD = 1
 #: Threads of a cluster whose workers have not come yet.
 LIKELY_THREADS = 64
