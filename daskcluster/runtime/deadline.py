@@ -1,17 +1,22 @@
 """A command that a signal ends is gone some seconds later, whatever it is at: a queue kills it soon after.
 
 Its work is given up at once, but what runs in threads cannot be: Python waits for it before a process ends. A block of
-many rows takes seconds, an eigenproblem a minute, and workers that start need as long as they need.
+many rows takes seconds, an eigenproblem a minute, and workers that start need as long as they need. After that Python
+takes down all modules, which are many, one by one.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 from .signals import ending_numbers
 
@@ -23,6 +28,8 @@ LAST_SECONDS = 1.0
 
 #: Whether signals of this process are watched: a fork would tell of its own.
 _watching = False
+#: Those that were there before a fork.
+_masks = list[Any]()
 
 
 #: What is done before.
@@ -59,26 +66,37 @@ def ended_in_time(tell: Callable[[int], object]) -> Iterator[None]:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    came = threading.Event()
+    came = list[int]()
+    leave = partial(_leave, came)
+    atexit.register(leave)  # before what is imported from now on registers anything, so it runs after that
     threading.Thread(target=_watch, args=(reading, numbers, came, tell), name="daskcluster-ending", daemon=True).start()
     _watching = True
     try:
         yield
     finally:
-        if not came.is_set():  # else the watch goes on till the end of the process
+        ended = any(signal.getsignal(number) is signal.SIG_IGN for number in numbers)  # as `ending_signals` leaves them
+        if not ended:  # else the watch goes on till the end of the process
             _watching = False
             signal.set_wakeup_fd(before)
             os.close(writing)
+            atexit.unregister(leave)
 
 
-def _watch(reading: int, numbers: list[int], came: threading.Event, tell: Callable[[int], object]) -> None:
+def _leave(came: list[int]) -> None:
+    """End this process when all that is registered for its end is done."""
+    if came:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(128 + came[0])
+
+
+def _watch(reading: int, numbers: list[int], came: list[int], tell: Callable[[int], object]) -> None:
     """Wait for a signal, and then for the end of the process; returns when nobody can write any more."""
     while found := os.read(reading, 64):
-        ends = [number for number in found if number in numbers]
-        if ends:
-            came.set()
+        came += [number for number in found if number in numbers]
+        if came:
             threading.Event().wait(DEADLINE_SECONDS)
-            _end(ends[0], tell)
+            _end(came[0], tell)
     os.close(reading)
 
 
@@ -93,13 +111,26 @@ def _end(number: int, tell: Callable[[int], object]) -> None:
     os._exit(128 + number)
 
 
+def _before_fork() -> None:
+    """Have signals wait that come to the child before it is known for one."""
+    if _watching:
+        _masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING))
+
+
+def _in_parent() -> None:
+    if _masks:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _masks.pop())
+
+
 def _in_child() -> None:
     """A forked child has this process's pipe: what it is sent is no signal to this one."""
     global _watching
     if _watching:
         _watching = False
         signal.set_wakeup_fd(-1)
+    _in_parent()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+if os.name == "posix":
+    _ENDING = {signal.SIGTERM, signal.SIGHUP}
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
