@@ -81,6 +81,7 @@ def shapes() -> dict[str, Callable[[str], tuple[Any, Any, tuple[Any, ...]]]]:
 
     return {
         "narrow": lambda at: (dc.USPEC(8), blobs(2_000_000, 2, 500_000), ()),
+        "many blocks": lambda at: (dc.USPEC(8), blobs(96 * 2**17, 4, 2**17), ()),
         "wide": lambda at: (dc.USPEC(8), stored(at, blobs(30_000, 784, 4000), (4000, 784)), ()),
         "one big chunk": lambda at: (dc.USPEC(8), stored(at, blobs(1_000_000, 16, 100_000), (1_000_000, 16)), ()),
         "shards": lambda at: (dc.USPEC(8), stored(at, blobs(2**19, 32, 2**16), (2**14, 32), (2**18, 32)), ()),

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ..runtime.deadline import ended_in_time
 from ..runtime.signals import ending_signals
 from .signals import Ended
 from .wording import in_options, shortened
@@ -35,7 +36,15 @@ class Main(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
         keeps = any(str(argument).partition("=")[0] == "--storage" for argument in ctx.args)
-        with warnings.catch_warnings(), ending_signals(Ended, last=True):
+        told = list[KeyboardInterrupt]()
+
+        def tell(interrupt: KeyboardInterrupt) -> None:
+            if not told:
+                told.append(interrupt)
+                click.echo(_interrupted(interrupt, keeps), err=True)
+
+        ended = ended_in_time(lambda number: tell(Ended(number)))
+        with warnings.catch_warnings(), ended, ending_signals(Ended, last=True):
             warnings.showwarning = lambda message, *details, **more: _show_warning(in_options(*_said(message, ctx)))
             try:
                 return super().invoke(ctx)
@@ -44,7 +53,7 @@ class Main(click.Group):
             except KeyboardInterrupt as interrupt:
                 # Reads that zarr has begun end with the program; asyncio would say so of each.
                 logging.getLogger("asyncio").setLevel(logging.CRITICAL)
-                click.echo(_interrupted(interrupt, keeps), err=True)
+                tell(interrupt)
                 raise click.exceptions.Exit(getattr(interrupt, "exit_code", 130)) from None
             except Exception as error:
                 if ctx.params.get("debug"):

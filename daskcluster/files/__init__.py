@@ -22,7 +22,7 @@ from .arrays import choose_chunk_rows, create_array, create_group, open_rows, za
 from .atomic import atomic_path, check_output, growing_path
 from .objects import ObjectPath, Place
 from .places import check_apart, check_outside, is_complete, kind_of, place_at, place_of
-from .removal import remove, remove_at_exit
+from .removal import remove, remove_all_now, remove_at_exit
 
 __all__ = [
     "ObjectPath",
@@ -41,6 +41,7 @@ __all__ = [
     "place_at",
     "place_of",
     "remove",
+    "remove_all_now",
     "remove_at_exit",
     "zarr_place",
 ]

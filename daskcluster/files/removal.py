@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .objects import ObjectPath, Place
 
-__all__ = ["remove", "remove_at_exit"]
+__all__ = ["remove", "remove_all_now", "remove_at_exit"]
 
 #: What goes when the program ends, if it is still there then.
 _at_exit: set[Path] = set()
@@ -60,12 +60,13 @@ def remove_at_exit(path: Path) -> None:
     _at_exit.add(path)
 
 
-def _end() -> None:
+def remove_all_now() -> None:
+    """Remove what would go when the program ends."""
     for path in list(_at_exit):
         shutil.rmtree(path, ignore_errors=True)
 
 
 # Registered before any other of this package, so it runs after them, and when threads and workers have ended.
-atexit.register(_end)
+atexit.register(remove_all_now)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_at_exit.clear)

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,6 +24,7 @@ import numpy as np
 
 from ..files import Place
 from ..files.records import Records
+from .deadline import at_deadline
 
 __all__ = ["PartialSums", "Parts", "Pass", "current_parts", "describe_parts", "recorded", "token_of", "unit_name"]
 
@@ -29,6 +32,9 @@ logger = logging.getLogger("daskcluster")
 
 #: Work of so many seconds is written together: what is shorter costs no file, and no time.
 SAVED_SECONDS = 0.5
+
+#: Those that are being added to, which what ends this process from another thread must save.
+_open = weakref.WeakSet["Parts"]()
 
 _current: ContextVar[Parts | None] = ContextVar("daskcluster_parts", default=None)
 
@@ -42,6 +48,8 @@ def current_parts() -> Parts | None:
 def recorded(parts: Parts | None) -> Iterator[None]:
     """Keep the passes inside; what is not written yet is when they end by an exception."""
     token = _current.set(parts)
+    if parts is not None:
+        _open.add(parts)
     try:
         yield
     except BaseException:
@@ -50,6 +58,17 @@ def recorded(parts: Parts | None) -> Iterator[None]:
         raise
     finally:
         _current.reset(token)
+        if parts is not None:
+            _open.discard(parts)
+
+
+def _save_all() -> None:
+    """Write what is not written yet of all products that are being made: this process is about to end."""
+    for parts in list(_open):
+        parts.save()
+
+
+at_deadline(_save_all)
 
 
 class Parts:
@@ -70,6 +89,8 @@ class Parts:
         self._waiting: dict[str, Any] = {}
         self._superseded: set[str] = set()
         self._saved = time.monotonic()
+        #: What adds and what ends the process are two threads.
+        self._lock = threading.RLock()
 
     def begin(self, name: str, n_blocks: int, token: str) -> Pass:
         """The next pass, of the name of its tasks, over so many blocks; `token` tells what it does.
@@ -95,24 +116,26 @@ class Parts:
 
     def add(self, number: int, unit: str, result: Any, instead_of: list[str]) -> None:
         """Keep a result, which makes those of some others superfluous."""
-        for old in instead_of:
-            if self._waiting.pop(f"{number}/{old}", None) is None:
-                self._superseded.add(f"{number}/{old}")
-        self._waiting[f"{number}/{unit}"] = result
+        with self._lock:
+            for old in instead_of:
+                if self._waiting.pop(f"{number}/{old}", None) is None:
+                    self._superseded.add(f"{number}/{old}")
+            self._waiting[f"{number}/{unit}"] = result
         if time.monotonic() - self._saved >= SAVED_SECONDS:
             self.save()
 
     def save(self) -> None:
         """Write what is not written yet."""
-        waiting, superseded = self._waiting, self._superseded
-        self._waiting, self._superseded = {}, set()
-        if waiting and self._able:
-            try:
-                self._records.put(waiting, tuple(superseded))
-            except OSError as error:  # a full disk: the work goes on, and only a later run would miss them
-                self._able = False
-                logger.warning("%s cannot be written, so a later run does this work again: %s", self.path, error)
-        self._saved = time.monotonic()
+        with self._lock:
+            waiting, superseded = self._waiting, self._superseded
+            self._waiting, self._superseded = {}, set()
+            if waiting and self._able:
+                try:
+                    self._records.put(waiting, tuple(superseded))
+                except OSError as error:  # a full disk: the work goes on, and only a later run would miss them
+                    self._able = False
+                    logger.warning("%s cannot be written, so a later run does this work again: %s", self.path, error)
+            self._saved = time.monotonic()
 
     def save_long(self) -> None:
         """Write what is not written yet if it was long work altogether."""

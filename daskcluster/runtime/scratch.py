@@ -17,7 +17,8 @@ from typing import IO, Any
 
 import dask
 
-from ..files import remove, remove_at_exit
+from ..files import remove, remove_all_now, remove_at_exit
+from .deadline import at_deadline
 from .released import hold
 
 try:
@@ -30,6 +31,8 @@ __all__ = ["ScratchFolder"]
 _LOCK = ".lock"
 #: Ends the name of a folder that is being removed.
 _REMOVED = ".removed"
+
+at_deadline(remove_all_now)
 
 
 class ScratchFolder:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["delayed_signals", "ending_signals"]
+__all__ = ["delayed_signals", "ending_numbers", "ending_signals"]
 
 
 @contextlib.contextmanager
@@ -26,7 +26,7 @@ def ending_signals(exception: Callable[[int], BaseException], *, last: bool = Fa
     last : bool
         Whether nothing comes after this work but the end of the process, which is not disturbed either.
     """
-    replaced = [number for number in _numbers("SIGTERM", "SIGHUP") if signal.getsignal(number) is signal.SIG_DFL]
+    replaced = ending_numbers()
 
     def end(number: int, frame: FrameType | None) -> None:
         for other in replaced:
@@ -41,6 +41,11 @@ def ending_signals(exception: Callable[[int], BaseException], *, last: bool = Fa
         for number in replaced:
             if signal.getsignal(number) is end or not last:
                 signal.signal(number, signal.SIG_DFL)
+
+
+def ending_numbers() -> list[int]:
+    """Those of SIGTERM and SIGHUP of which this process would die; none where another thread than the main one asks."""
+    return [number for number in _numbers("SIGTERM", "SIGHUP") if signal.getsignal(number) is signal.SIG_DFL]
 
 
 @contextlib.contextmanager
