@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -96,19 +97,25 @@ def _watch(reading: int, numbers: list[int], came: list[int], tell: Callable[[in
         came += [number for number in found if number in numbers]
         if came:
             threading.Event().wait(DEADLINE_SECONDS)
+            if not _watching:  # it was handled, and the program goes on
+                break
             _end(came[0], tell)
     os.close(reading)
 
 
 def _end(number: int, tell: Callable[[int], object]) -> None:
-    for child in multiprocessing.active_children():
-        child.kill()
-    actions = [threading.Thread(target=action, daemon=True) for action in (*_actions, lambda: tell(number))]
-    for action in actions:
-        action.start()
-    for action in actions:  # a file system may hang
-        action.join(LAST_SECONDS / len(actions))
-    os._exit(128 + number)
+    try:
+        for child in multiprocessing.active_children():
+            with contextlib.suppress(OSError, ValueError):  # it has ended meanwhile
+                child.kill()
+        end = time.monotonic() + LAST_SECONDS
+        actions = [threading.Thread(target=action, daemon=True) for action in (*_actions, lambda: tell(number))]
+        for action in actions:
+            action.start()
+        for action in actions:  # a file system may hang
+            action.join(max(0.0, end - time.monotonic()))
+    finally:
+        os._exit(128 + number)
 
 
 def _before_fork() -> None:
