@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, Status
+from distributed import Client, LocalCluster, Status, WorkerPlugin
 from distributed.chaos import KillWorker
+from distributed.comm import CommClosedError
 
 import daskcluster as dc
 from tests.conftest import DASHBOARD
@@ -57,6 +58,17 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield client
 
 
+@contextmanager
+def plugged(client: Client, plugin: WorkerPlugin) -> Iterator[None]:
+    """Have a plugin in all workers meanwhile. One that dies while they are told of the end needs not be told."""
+    client.register_plugin(plugin, name="dies")
+    try:
+        yield
+    finally:
+        with suppress(CommClosedError):
+            client.unregister_worker_plugin("dies")
+
+
 #: Stages of USPEC that have tasks at this size.
 WITH_TASKS = {"check and sample", "nearest representatives", "transfer cut", "discretize", "labels"}
 
@@ -67,12 +79,8 @@ def test_a_worker_is_killed_in_every_stage(case, named, processes, run_slow, tmp
     """By SIGKILL, when it holds a result, and, slowly, when it begins the first task; its nanny starts another."""
     storage = {"storage": tmp_path / "run"} if named and not case.foreign else {}
     ways = {"works", "holds"} if run_slow else {"holds"}
-    with processes.as_current(), telling_stages(tmp_path):
-        processes.register_plugin(DiesInEveryStage(tmp_path, ways), name="dies")
-        try:
-            labels = np.asarray(case.fit_chunked(**storage).labels_)
-        finally:
-            processes.unregister_worker_plugin("dies")
+    with processes.as_current(), telling_stages(tmp_path), plugged(processes, DiesInEveryStage(tmp_path, ways)):
+        labels = np.asarray(case.fit_chunked(**storage).labels_)
     deaths = {tuple(path.name.split(": ")) for path in tmp_path.glob("*: *")}
     assert len(deaths) >= 2
     if case in FAST:
@@ -100,13 +108,10 @@ def test_chaos(case, mode, processes, tmp_path):
     """Every worker lives for some seconds, again and again."""
     with two_workers(processes, mode, tmp_path) as client:
         seen = set(client.scheduler_info(n_workers=-1)["workers"])
-        client.register_plugin(KillWorker("4 s", mode), name="chaos")
-        try:
+        with plugged(client, KillWorker("4 s", mode)):
             while len(seen) < 5:
                 np.testing.assert_array_equal(case.fit_chunked().labels_, chunked_reference(case).labels_)
                 seen |= set(client.scheduler_info(n_workers=-1)["workers"])
-        finally:
-            client.unregister_worker_plugin("chaos")
 
 
 @pytest.mark.parametrize("case", [*map(as_parameter, FAST), *slowly(*(case for case in CLASSES if case not in FAST))])
