@@ -96,7 +96,11 @@ def running(commands: list[list[str]], folder: Path, **variables: str) -> Iterat
         for process in reversed(started):
             process.terminate()
         for process in started:
-            process.wait(60)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:  # a nanny whose worker dies while it starts may miss its end
+                process.kill()
+                process.wait()
         log.close()
 
 
