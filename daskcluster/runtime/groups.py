@@ -242,7 +242,9 @@ class Grouped:
 
         The first is a dask array in its keys only: `picked` gives one over them.
         """
-        name, entries = (f"{self._name}-{uuid.uuid4().hex}" for _ in range(2))
+        # A name of their own: a scheduler that takes these for tasks of the pass believes that those are as short, and
+        # lets a worker idle while another has one waiting.
+        name, entries = (f"{name}-{uuid.uuid4().hex}" for name in (self._name, f"{self._name}-entry"))
         pieces = self._array(name, {(name, place): self._task((name, place), _list, place) for place in self._places})
         layer = {
             (entries, place): Task((entries, place), _entries, entry, TaskRef((name, place))) for place in self._places

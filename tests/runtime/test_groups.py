@@ -141,6 +141,20 @@ def test_workers_hold_pieces(several_blocks, client_inprocess):
     assert Products(None, "test", {}, 0).rows("rows", blocks())[1] == []
 
 
+def test_what_takes_no_time_has_a_name_of_its_own():
+    """A scheduler spreads the tasks of one name by the time that those before took."""
+
+    def names(array):
+        counts = Counter(map(dask.utils.key_split, dict(array.__dask_graph__())))
+        return {name: counts[name] for name in counts if name.startswith(("dc-tell", "dc-join"))}
+
+    _, entries = grouped(map_to_objects(tell, blocks(), name="dc-tell"), FAN_IN).pieces_and("value")
+    n_tasks = -(-N_BLOCKS // FAN_IN)
+    assert names(entries) == {"dc-tell": n_tasks, "dc-tell-entry": n_tasks}
+    total = grouped(map_to_objects(value_of, blocks(), name="dc-join"), FAN_IN).total(join)
+    assert names(total) == {"dc-join": n_tasks, "dc-join-sum": -(-n_tasks // FAN_IN) + 1}
+
+
 def test_graphs_do_not_grow_with_the_blocks(several_blocks):
     """What every task shares travels once; a task is a few numbers."""
     from distributed.protocol.pickle import dumps
