@@ -191,6 +191,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         """A parameter with which the fit fits, if there is one."""
         for name in sorted(_SIZES & self.get_params(deep=False).keys()):
             value = getattr(self, name)
+            value = rows.n_samples if value is None else value  # of all rows
             while isinstance(value, int) and value // 2 >= max(_LEAST_SIZE, 2 * self.n_clusters):
                 value //= 2
                 memory = clone(self).set_params(**{name: value})._plan(rows).memory

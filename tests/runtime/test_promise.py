@@ -131,6 +131,15 @@ def test_a_fit_that_does_not_fit_is_refused_before_anything_is_read(small_machin
         model.fit(rows)
 
 
+def test_where_all_rows_are_too_many_a_number_of_them_is_named(small_machine):
+    base = da.zeros((200_000, 4), dtype=np.int32, chunks=(50_000, 4))
+    with pytest.raises(NotEnoughMemoryError, match="give n_representatives=") as refused:
+        dc.ISEC(2).fit(base)
+    number = int(re.search(r"give n_representatives=(\d+)", str(refused.value))[1])
+    assert dc.ISEC(2, n_representatives=number).plan(base).memory.fits
+    assert not dc.ISEC(2, n_representatives=2 * number).plan(base).memory.fits
+
+
 def test_a_fit_inside_a_fit_is_a_part_of_its_plan(monkeypatch):
     made = []
     monkeypatch.setattr("daskcluster.estimators.base.make_plan", lambda *a: made.append(a[0]) or forecast.make_plan(*a))
