@@ -56,6 +56,7 @@ class Table:
     also: tuple[str, ...] = ()  # further metrics of the same draws, printed beside ours
     kind: str = "table"  # or "figure"
     note: str = ""
+    grid: tuple[str, ...] = ()  # names of the two parameters that the columns of a figure are, drawn as a grid
 
     @property
     def compared(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from ci.reproduction import __main__ as command
 from ci.reproduction.compare import compare, find_reason, load_reasons, mark_of
 from ci.reproduction.ensembles import kmeans_pool
 from ci.reproduction.papers.uspec_usenc_2019 import Settings, settings_of
+from ci.reproduction.pictures import draw_figure
 from ci.reproduction.plan import draws_of, efforts_of, load_plan
 from ci.reproduction.printed import printed
 from ci.reproduction.records import Record, Records
@@ -168,6 +170,17 @@ def test_pages(tmp_path):
     assert "Y (a public name)" in page
     assert "| {doc}`paper` | 3 | 1 | 0 | 0 | 0 | 0 | 1 | 0 | 1 |" in (index := (tmp_path / "index.md").read_text())
     assert "| paper | methods | table 4 | 2 | 1 | 6 | 1 |" in index  # a: three draws of 2 s; b: a draw without seconds
+
+
+def test_a_figure_over_two_parameters_is_a_grid(tmp_path):
+    columns = tuple(f"X @ {first}, {second}" for first in (0.1, 1) for second in (2, 3))
+    figure = Table("2", "", Experiment("methods", nothing), "NMI", ("a",), columns, kind="figure", grid=("one", "two"))
+    records = Records(tmp_path, "paper", "methods")
+    for number, column in enumerate(columns[:3]):
+        records.add(Record("a", column, 0, False, {"NMI": number / 8}))
+    assert draw_figure(tmp_path, Paper("paper", "", (figure,)), figure, compare("paper", figure, records, False, {}))
+    drawn = re.findall(r"<text[^>]*>([^<]*)</text>", (tmp_path / "paper-figure-2.svg").read_text())
+    assert drawn == ["2", "3", "two", "0.1", "1", "one", "0.00", "12.50", "25.00", "a, X: NMI x 100"]
 
 
 def test_draws_that_are_there_are_not_run_again(tmp_path):

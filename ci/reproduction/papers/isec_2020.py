@@ -133,7 +133,17 @@ PAPER = Paper(
             kind="figure",
             note="Part of the paper's figure, which has bars only; its part (a), the error by iteration, is not made.",
         ),
-        Table("2", "NMI of ISEC-H by lambda_1, lambda_2", LAMBDAS, "NMI", ("ISEC-H",), GRID, unit=1, kind="figure"),
+        Table(
+            "2",
+            "NMI of ISEC-H by lambda_1, lambda_2",
+            LAMBDAS,
+            "NMI",
+            ("ISEC-H",),
+            GRID,
+            unit=1,
+            kind="figure",
+            grid=("lambda_1", "lambda_2"),
+        ),
     ),
     absent={"COIL20": "Columbia object image library", "Dslr": "the DSLR images of the Office set, 800 features"},
     note=(
