@@ -179,7 +179,8 @@ def soak(given: argparse.Namespace, folder: Path, log: TextIO | None, workers_of
                 seconds = time.monotonic() - sent
                 ends += [seconds] if struck == "SIGTERM" else []
                 how = f"{struck}, exit {process.returncode} after {seconds:.1f} s"
-                say(f"{kills}: {algorithm}, call {call}, {how}; {stage_of(store)}", log)
+                stands = stage_of(store) if process.returncode else "it has ended all the same"
+                say(f"{kills}: {algorithm}, call {call}, {how}; {stands}", log)
             if process.returncode == 0:
                 count["ended"] += 1
                 if not np.array_equal(labels(out), expected[algorithm]):

@@ -215,10 +215,7 @@ VARIED = ("MNIST", "Covertype", "TB-1M", "SF-2M")
 def _varied(number: str, title: str, systems: tuple[str, ...], name: str = "", values: Sequence[int] = ()) -> Table:
     """Tables 10 to 16, of which the text has the titles only; the values that p, K and m take are ours."""
     columns = tuple(f"{one} @ {name}={value}" for one in VARIED for value in values) or VARIED
-    note = (
-        "The text of the paper has this table as a picture: there is nothing to compare with. Draws of U-SENC here "
-        "were made before the starts of its consensus were judged by their normalized cut."
-    )
+    note = "The text of the paper has this table as a picture: there is nothing to compare with."
     return Table(number, title, PARAMETERS, "NMI", systems, columns, also=("purity", "accuracy"), note=note)
 
 
