@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+
+from dask.system import CPU_COUNT
+from distributed.system import MEMORY_LIMIT
 
 from ci.reproduction.compare import compare, load_reasons
 from ci.reproduction.data import is_absent
 from ci.reproduction.pictures import draw_figure
-from ci.reproduction.plan import Plan, draws_of, efforts_of, load_plan
-from ci.reproduction.records import Record, Records
+from ci.reproduction.plan import draws_of, efforts_of, load_plan
+from ci.reproduction.records import Records
 from ci.reproduction.report import Filled, summary, text_of, write_index, write_page
-from ci.reproduction.values import Paper, Table, set_of
-from ci.reproduction.worker import Stopped, Worker, load_paper
+from ci.reproduction.running import Order, jobs_of, run_jobs
+from ci.reproduction.values import Experiment, Paper, Table, set_of
+from ci.reproduction.worker import Worker, load_paper
 
 HERE = Path(__file__).parent
 
@@ -26,12 +32,24 @@ def paper_names() -> list[str]:
     return sorted(path.stem for path in (HERE / "papers").glob("*.py") if path.stem[0] != "_")
 
 
+def default_jobs() -> int:
+    """Draws at a time: one a core, if the memory has room for them."""
+    return max(1, min(CPU_COUNT, int(MEMORY_LIMIT // (Experiment.gigabytes * 2**30))))
+
+
 def parser() -> argparse.ArgumentParser:
     """The options."""
     made = argparse.ArgumentParser(prog="ci/reproduce", description=__doc__)
     made.add_argument("papers", nargs="*", metavar="PAPER", help=f"one of {', '.join(paper_names())}; default: all")
     made.add_argument("--table", action="append", default=[], metavar="N", help="this table only; may be repeated")
     made.add_argument("--figure", action="append", default=[], metavar="N", help="this figure only; may be repeated")
+    made.add_argument(
+        "--jobs",
+        type=int,
+        default=default_jobs(),
+        metavar="J",
+        help="draws at a time, each on a share of the cores and with up to 6 GB (default here %(default)s)",
+    )
     made.add_argument("--draws", type=int, metavar="D", help="draws of a cell; default: as plan.toml has it, 0 to 3")
     made.add_argument("--hours", type=float, default=3.0, help="begin no draw after so many (default %(default)s)")
     made.add_argument("--sets", nargs="+", metavar="NAME", help="these data sets only")
@@ -59,51 +77,17 @@ def chosen(paper: Paper, arguments: argparse.Namespace) -> list[Table]:
     ]
 
 
-def run_table(paper: Paper, table: Table, arguments: argparse.Namespace, worker: Worker) -> None:
-    """Run the draws of a table that are missing: all systems of one draw of one column after the other."""
-    records = Records(arguments.results, paper.name, table.experiment.name)
+def run(paper: Paper, arguments: argparse.Namespace, order: Order, workers: Sequence[Worker]) -> None:
+    """Run the draws of a paper's tables that are missing."""
     plan = load_plan(HERE / "plan.toml")
-    for column in table.columns:
-        if is_absent(set_of(column)) or (arguments.sets and set_of(column) not in arguments.sets):
-            continue
-        systems = [one for one in table.systems if not arguments.systems or one in arguments.systems]
-        wanted = {system: _draws(arguments, plan, paper, table, system, column) for system in systems}
-        for number in range(max(wanted.values(), default=0)):
-            for system in systems:
-                if number >= wanted[system]:
-                    continue
-                known = [r for r in records.of(system, column, arguments.paper_sizes) if r.draw <= number]
-                if any(r.draw == number and not (r.failed and arguments.retry) for r in known):
-                    continue
-                if any(r.failed for r in known) and not arguments.retry:
-                    continue  # a system that failed at one draw would fail, as slowly, at the next
-                if time.monotonic() > arguments.until:
-                    return
-                records.add(_one(paper, table, system, column, number, arguments.paper_sizes, worker))
 
+    def draws(table: Table, system: str, column: str) -> int:
+        if arguments.draws is not None:
+            return int(arguments.draws)
+        return draws_of(plan, paper.name, table.experiment.name, system, column)
 
-def _draws(arguments: argparse.Namespace, plan: Plan, paper: Paper, table: Table, system: str, column: str) -> int:
-    """Draws of a cell: what was asked for, else what the plan says."""
-    if arguments.draws is not None:
-        return int(arguments.draws)
-    return draws_of(plan, paper.name, table.experiment.name, system, column)
-
-
-def _one(
-    paper: Paper, table: Table, system: str, column: str, number: int, paper_sizes: bool, worker: Worker
-) -> Record:
-    start = time.perf_counter()
-    try:
-        metrics = worker.run(paper.name, table.experiment, system, column, number, paper_sizes)
-        record, said = Record(system, column, number, paper_sizes, metrics), ""
-    except Stopped as stopped:
-        record, said = Record(system, column, number, paper_sizes, failed=str(stopped)), f": {stopped}"
-    elapsed = time.perf_counter() - start
-    print(
-        f"{paper.name} {table.experiment.name}: {column}, {system}, draw {number}, {elapsed:.1f} s{said}",
-        file=sys.stderr,
-    )
-    return record
+    jobs = jobs_of(paper, chosen(paper, arguments), draws, arguments.sets or (), arguments.systems or ())
+    run_jobs(jobs, order, workers)
 
 
 def filled(paper: Paper, tables: Sequence[Table], arguments: argparse.Namespace) -> list[Filled]:
@@ -133,13 +117,18 @@ def main() -> None:
         asked.error(f"no paper {', '.join(sorted(unknown))}; there are {', '.join(paper_names())}")
     if arguments.data:
         os.environ["DASKCLUSTER_DATA"] = str(Path(arguments.data).resolve())
-    arguments.until = time.monotonic() + 3600 * arguments.hours
+    if arguments.jobs < 1:
+        asked.error(f"--jobs must be 1 or more, got {arguments.jobs}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the processes too
+    until = time.monotonic() + 3600 * arguments.hours
+    order = Order(arguments.results, arguments.paper_sizes, arguments.retry, until)
     papers = [load_paper(name) for name in arguments.papers or paper_names()]
-    with Worker() as worker:
+    with ExitStack() as stack:
+        threads = max(1, CPU_COUNT // arguments.jobs)
+        workers = [stack.enter_context(Worker(threads)) for _ in range(arguments.jobs)]
         for paper in papers:
             if not arguments.report_only:
-                for table in chosen(paper, arguments):
-                    run_table(paper, table, arguments, worker)
+                run(paper, arguments, order, workers)
             found = filled(paper, chosen(paper, arguments), arguments)
             for one in found:
                 print(text_of(paper, one))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,11 +28,12 @@ class Record:
 
 
 class Records:
-    """The draws of one experiment of a paper. Of two lines of one draw the later counts."""
+    """The draws of one experiment of a paper. Of two lines of one draw the later counts. Threads may share one."""
 
     def __init__(self, folder: Path, paper: str, experiment: str) -> None:
         self.path = folder / paper / f"{experiment}.jsonl"
         self._found: dict[tuple[str, str, int, bool], Record] = {}
+        self._lock = threading.Lock()
         if self.path.exists():
             for line in self.path.read_text().splitlines():
                 try:
@@ -45,15 +47,16 @@ class Records:
 
     def add(self, record: Record) -> None:
         """Append a draw."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        torn = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
-        with self.path.open("a") as file:
-            file.write(("\n" if torn else "") + json.dumps(asdict(record)) + "\n")
-        self._found[record.key] = record
+        with self._lock:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            torn = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
+            with self.path.open("a") as file:
+                file.write(("\n" if torn else "") + json.dumps(asdict(record)) + "\n")
+            self._found[record.key] = record
 
     def of(self, system: str, column: str, paper_sizes: bool) -> list[Record]:
         """Draws of a cell, by number."""
-        found = [
-            r for r in self._found.values() if (r.system, r.column, r.paper_sizes) == (system, column, paper_sizes)
-        ]
+        with self._lock:
+            known = list(self._found.values())
+        found = [r for r in known if (r.system, r.column, r.paper_sizes) == (system, column, paper_sizes)]
         return sorted(found, key=lambda record: record.draw)

@@ -88,7 +88,9 @@ def text_of(paper: Paper, filled: Filled) -> str:
     rows = [head_of(table), *(cells_of(table, cell) for cell in cells if cell.mark != ".")]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([f"\n{paper.name}, {title_of(paper, table)}", *lines, _counted(count([filled])), *_not_run(cells)])
+    marks = count([filled])
+    counted = [_counted(marks)] if marks else []
+    return "\n".join([f"\n{paper.name}, {title_of(paper, table)}", *lines, *counted, *_not_run(cells)])
 
 
 def count(tables: Sequence[Filled]) -> Counter[str]:

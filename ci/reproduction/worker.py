@@ -16,7 +16,10 @@ from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
+import dask
 import numpy as np
+from dask.system import CPU_COUNT
+from threadpoolctl import threadpool_limits
 
 from ci.reproduction.values import Experiment, Paper
 
@@ -52,8 +55,11 @@ def _limit(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
-def _serve(pipe: Connection) -> None:
+def _serve(pipe: Connection, threads: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # what a terminal sends to all is for the process that keeps the draws
     _warm()
+    dask.config.set(num_workers=threads)
+    threadpool_limits(threads)  # of BLAS and OpenMP, which _warm has loaded
     while True:
         paper, name, seconds, *cell = pipe.recv()
         experiment = find_experiment(paper, name)
@@ -80,9 +86,10 @@ def _metrics(experiment: Experiment, *cell: Any) -> dict[str, float]:
 
 
 class Worker:
-    """A process that runs draws, one at a time."""
+    """A process that runs draws, one at a time, on so many threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int = CPU_COUNT) -> None:
+        self.threads = threads
         self._process: Any = None
         self._pipe: Connection | None = None
 
@@ -92,10 +99,16 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self._end()
 
+    def stop(self) -> None:
+        """End what is running, from another thread: the draw raises `Stopped`."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
     def _start(self) -> Connection:
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other,), daemon=True)
+        self._process = context.Process(target=_serve, args=(other, self.threads), daemon=True)
         self._process.start()
         other.close()
         return self._pipe

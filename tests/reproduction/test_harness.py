@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,7 @@ from ci.reproduction.plan import draws_of, efforts_of, load_plan
 from ci.reproduction.printed import printed
 from ci.reproduction.records import Record, Records
 from ci.reproduction.report import summary, text_of, write_index, write_page
+from ci.reproduction.running import Job, Order, jobs_of, run_jobs
 from ci.reproduction.scores import scores
 from ci.reproduction.values import Experiment, Paper, Published, Table, set_of
 from ci.reproduction.worker import Stopped, Worker, load_paper
@@ -38,7 +40,8 @@ def nothing(system: str, column: str, number: int, paper_sizes: bool) -> Mapping
 
 def table(**more: Any) -> Table:
     published = printed("TB-1M 50.00±1.00 60.00 N/A", ("a", "b", "c"))
-    return Table("4", "NMI", Experiment("methods", nothing), "NMI", ("a", "b", "c"), ("TB-1M",), published, **more)
+    given = {"metric": "NMI", "systems": ("a", "b", "c"), "columns": ("TB-1M",), "published": published} | more
+    return Table("4", "NMI", Experiment("methods", nothing), **given)
 
 
 def test_printed_values():
@@ -161,6 +164,7 @@ def test_pages(tmp_path):
     assert "50.00 ± 1.00" in shown
     assert "48.00 ± 2.00" in shown
     assert "Not run: TB-1M: c." in shown
+    assert not any(line.startswith(".") for line in text_of(paper, (table(metric="seconds"), cells)).splitlines())
     assert summary([(table(), cells)]).startswith("3 cells: 1 within two standard errors of ours; 1 no labels")
     write_page(tmp_path, paper, [(table(), cells)], [])
     plan = {"paper/methods": {"c | *": 0}}
@@ -183,34 +187,105 @@ def test_a_figure_over_two_parameters_is_a_grid(tmp_path):
     assert drawn == ["2", "3", "two", "0.1", "1", "one", "0.00", "12.50", "25.00", "a, X: NMI x 100"]
 
 
-def test_draws_that_are_there_are_not_run_again(tmp_path):
-    """Nor is a system that failed once tried at the next draw, unless asked for."""
-    calls: list[tuple[str, int]] = []
+class Hand:
+    """A worker that notes what it is to draw; system b fails."""
 
-    def run(paper: str, experiment: Experiment, system: str, column: str, number: int, sizes: bool) -> dict[str, float]:
-        calls.append((system, number))
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str, int]] = []
+
+    def run(self, paper: str, experiment: Experiment, system: str, column: str, number: int, sizes: bool) -> Any:
+        self.calls.append((system, column, number))
         if system == "b":
             raise Stopped("time limit")
         return {"NMI": 0.5, "seconds": 1.0}
 
-    fake: Any = SimpleNamespace(run=run)
-    paper = Paper("paper", "A paper", (table(),))
-    arguments = command.parser().parse_args(["--draws", "2", "--results", str(tmp_path)])
-    arguments.until = 0.0
-    command.run_table(paper, table(), arguments, fake)
-    assert calls == []
-    arguments.until = float("inf")
-    command.run_table(paper, table(), arguments, fake)
-    assert calls == [("a", 0), ("b", 0), ("c", 0), ("a", 1), ("c", 1)]
-    command.run_table(paper, table(), arguments, fake)
-    assert len(calls) == 5
-    arguments.draws = None
-    command.run_table(paper, table(), arguments, fake)
-    assert calls[5:] == [("a", 2), ("c", 2)]  # the plan names no such paper: 3
-    del calls[5:]
-    arguments.draws, arguments.retry, arguments.systems = 3, True, ["b"]
-    command.run_table(paper, table(), arguments, fake)
-    assert calls[5:] == [("b", 0), ("b", 1), ("b", 2)]
+    def stop(self) -> None:
+        pass
+
+
+def test_draws_that_are_there_are_not_run_again(tmp_path):
+    """Nor is a system that failed once tried at the next draw, unless asked for."""
+
+    def run(*options: str, until: float = float("inf"), retry: bool = False) -> list[tuple[str, int]]:
+        worker: Any = Hand()
+        arguments = command.parser().parse_args(["--results", str(tmp_path), *options])
+        command.run(Paper("paper", "", (table(),)), arguments, Order(tmp_path, False, retry, until), [worker])
+        return [(system, number) for system, _, number in worker.calls]
+
+    assert run("--draws", "2", until=0.0) == []
+    assert run("--draws", "2") == [("a", 0), ("b", 0), ("c", 0), ("a", 1), ("c", 1)]
+    assert run("--draws", "2") == []
+    assert run() == [("a", 2), ("c", 2)]  # the plan names no such paper: 3
+    assert run("--draws", "3", "--systems", "b", retry=True) == [("b", 0), ("b", 1), ("b", 2)]
+
+
+def test_a_column_of_an_experiment_is_one_job():
+    """Draws that two tables read are made once, and systems that share base clusterings stand together."""
+    methods, other = Experiment("methods", nothing), Experiment("other", nothing)
+    sets = ("TB-1M", "SF-2M", "no such set")
+    tables = (
+        Table("1", "", methods, "NMI", ("a", "b"), sets),
+        Table("2", "", methods, "accuracy", ("b", "c"), sets[:1]),
+        Table("3", "", other, "NMI", ("a",), sets[:1]),
+    )
+    paper, draws = Paper("paper", "", tables), lambda table, system, column: len(column)
+    found = [(job.experiment.name, job.column, dict(job.draws)) for job in jobs_of(paper, tables, draws)]
+    assert found == [
+        ("methods", "TB-1M", {"a": 5, "b": 5, "c": 5}),
+        ("methods", "SF-2M", {"a": 5, "b": 5}),
+        ("other", "TB-1M", {"a": 5}),
+    ]
+    few = jobs_of(paper, tables, draws, sets=("TB-1M",), systems=("c", "a"))
+    assert [(job.column, list(job.draws)) for job in few] == [("TB-1M", ["a", "c"]), ("TB-1M", ["a"])]
+
+
+def test_jobs_are_shared_out(tmp_path):
+    """Two workers draw at a time, each a column, and all draws are kept."""
+    both = threading.Barrier(2, timeout=60)
+
+    class Waits(Hand):
+        def run(self, *cell: Any) -> Any:
+            both.wait()
+            return super().run(*cell)
+
+    jobs = [Job("paper", Experiment("methods", nothing), column, {"a": 2}) for column in ("X", "Y")]
+    workers: Any = [Waits(), Waits()]
+    run_jobs(jobs, Order(tmp_path), workers)
+    assert sorted({column for _, column, _ in worker.calls} == {"X"} for worker in workers) == [False, True]
+    records = Records(tmp_path, "paper", "methods")
+    assert [[r.draw for r in records.of("a", column, False)] for column in ("X", "Y")] == [[0, 1], [0, 1]]
+
+
+def test_a_run_that_is_stopped_keeps_no_failure(tmp_path):
+    """At an error or signal what runs is ended, and is not said to have failed; nothing else begins."""
+    began, ended = threading.Event(), threading.Event()
+
+    class Long(Hand):
+        def run(self, *cell: Any) -> Any:
+            self.calls.append(cell)
+            if cell[3] == "X":
+                assert began.wait(60)
+                raise KeyboardInterrupt
+            began.set()
+            assert ended.wait(60)
+            raise Stopped("the process died")
+
+        def stop(self) -> None:
+            ended.set()
+
+    jobs = [Job("paper", Experiment("methods", nothing), column, {"a": 1}) for column in ("X", "Y", "Z")]
+    workers: Any = [Long(), Long()]
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs(jobs, Order(tmp_path), workers)
+    assert sum(len(worker.calls) for worker in workers) == 2
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_draws_at_a_time_fit_cores_and_memory(monkeypatch):
+    for cores, gigabytes, jobs in ((2, 24, 2), (64, 24, 4), (8, 4, 1)):
+        monkeypatch.setattr(command, "CPU_COUNT", cores)
+        monkeypatch.setattr(command, "MEMORY_LIMIT", gigabytes * 2**30)
+        assert command.default_jobs() == jobs
 
 
 class Fake:
@@ -289,6 +364,14 @@ def test_every_paper_is_complete(name):
         assert experiments.setdefault(one.experiment.name, one.experiment) == one.experiment
     named = [(one.kind, one.number) for one in paper.tables]
     assert len(set(named)) == len(named)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_values_are_shown_with_the_digits_that_the_paper_prints(name):
+    for one in load_paper(name).tables:
+        if one.published:
+            decimals = [repr(value.mean).partition(".")[2].rstrip("0") for value in one.published.values()]
+            assert max(map(len, decimals)) == one.digits, one.number
 
 
 def test_some_published_cells():

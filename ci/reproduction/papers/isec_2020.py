@@ -113,7 +113,7 @@ MNIST4K 0.6534 0.5998 0.6227 0.5315 0.5647 0.5652 — 0.4537 0.4556
 
 
 def _table(number: str, title: str, metric: str, text: str) -> Table:
-    return Table(number, title, METHODS, metric, ("ISEC-Z", *SYSTEMS), SETS, printed(text, SYSTEMS), unit=1)
+    return Table(number, title, METHODS, metric, ("ISEC-Z", *SYSTEMS), SETS, printed(text, SYSTEMS), unit=1, digits=4)
 
 
 PAPER = Paper(
@@ -130,6 +130,7 @@ PAPER = Paper(
             ("ISEC-H", "ISEC-Z"),
             SETS,
             unit=1,
+            digits=4,
             kind="figure",
             note="Part of the paper's figure, which has bars only; its part (a), the error by iteration, is not made.",
         ),
@@ -141,6 +142,7 @@ PAPER = Paper(
             ("ISEC-H",),
             GRID,
             unit=1,
+            digits=4,
             kind="figure",
             grid=("lambda_1", "lambda_2"),
         ),

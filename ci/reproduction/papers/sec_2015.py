@@ -191,6 +191,7 @@ PAPER = Paper(
             printed(TABLE_3, SYSTEMS),
             SECONDS,
             unit=1,
+            digits=4,
             also=("NMI",),
             note=(
                 "10 runs a cell in the paper, without spreads. GCC is the one of CSPA, HGPA and MCLA that agrees most "
@@ -206,6 +207,7 @@ PAPER = Paper(
             ("SEC",),
             SAMPLES,
             unit=1,
+            digits=4,
             kind="figure",
             also=("NMI",),
             note="50 samples a ratio in the paper, whose text has no values of this figure.",
@@ -218,6 +220,7 @@ PAPER = Paper(
             ("SEC",),
             RATIOS,
             unit=1,
+            digits=4,
             kind="figure",
             note="The text has no values of this figure.",
         ),
@@ -229,6 +232,7 @@ PAPER = Paper(
             ("SEC", "k-means"),
             ("Weibo-like @ 1/1000", "Weibo-like @ 1/100"),
             unit=1,
+            digits=4,
             also=("NMI",),
             note=(
                 "The paper clusters 61,212,950 tweets by 100 base clusterings of 10,000,000 of them, 100 clusters each "
