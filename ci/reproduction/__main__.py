@@ -9,13 +9,14 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from dask.system import CPU_COUNT
 from distributed.system import MEMORY_LIMIT
 
 from ci.reproduction.compare import compare, load_reasons
-from ci.reproduction.data import is_absent
+from ci.reproduction.data import SYNTHETIC, is_absent
 from ci.reproduction.pictures import draw_figure
 from ci.reproduction.plan import draws_of, efforts_of, load_plan
 from ci.reproduction.records import Records
@@ -52,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--draws", type=int, metavar="D", help="draws of a cell; default: as plan.toml has it, 0 to 3")
     made.add_argument("--hours", type=float, default=3.0, help="begin no draw after so many (default %(default)s)")
+    made.add_argument("--limit", type=float, metavar="S", help="CPU seconds of a draw; default: mostly 600")
     made.add_argument("--sets", nargs="+", metavar="NAME", help="these data sets only")
     made.add_argument("--systems", nargs="+", metavar="NAME", help="these systems only")
     made.add_argument("--paper-sizes", action="store_true", help="synthetic sets with as many rows as in the paper")
@@ -87,25 +89,37 @@ def run(paper: Paper, arguments: argparse.Namespace, order: Order, workers: Sequ
         return draws_of(plan, paper.name, table.experiment.name, system, column)
 
     jobs = jobs_of(paper, chosen(paper, arguments), draws, arguments.sets or (), arguments.systems or ())
+    if arguments.limit is not None:
+        jobs = [replace(job, experiment=replace(job.experiment, seconds=arguments.limit)) for job in jobs]
     run_jobs(jobs, order, workers)
 
 
-def filled(paper: Paper, tables: Sequence[Table], arguments: argparse.Namespace) -> list[Filled]:
+def filled(paper: Paper, tables: Sequence[Table], results: Path, paper_sizes: bool) -> list[Filled]:
     """Tables with their cells."""
     reasons = load_reasons(HERE / "reasons.toml")
     return [
         (
             table,
-            compare(
-                paper.name,
-                table,
-                Records(arguments.results, paper.name, table.experiment.name),
-                arguments.paper_sizes,
-                reasons,
-            ),
+            compare(paper.name, table, Records(results, paper.name, table.experiment.name), paper_sizes, reasons),
         )
         for table in tables
     ]
+
+
+def filled_in_full(paper: Paper, results: Path) -> list[Filled]:
+    """What the page of a paper has: each table and, if there is any, what of it was drawn at the paper's sizes."""
+    found = []
+    for table in paper.tables:
+        found += filled(paper, [table], results, False)
+        full = replace(
+            table,
+            title=f"{table.title}, synthetic sets at the paper's sizes",
+            columns=tuple(column for column in table.columns if set_of(column) in SYNTHETIC),
+            kind="table",
+        )
+        drawn = [cell for cell in filled(paper, [full], results, True)[0][1] if cell.mark != "."]
+        found += [(full, drawn)] if drawn else []
+    return found
 
 
 def main() -> None:
@@ -117,8 +131,10 @@ def main() -> None:
         asked.error(f"no paper {', '.join(sorted(unknown))}; there are {', '.join(paper_names())}")
     if arguments.data:
         os.environ["DASKCLUSTER_DATA"] = str(Path(arguments.data).resolve())
-    if arguments.jobs < 1:
-        asked.error(f"--jobs must be 1 or more, got {arguments.jobs}")
+    for name, least in (("jobs", 1), ("draws", 0), ("limit", 0), ("hours", 0)):
+        value = getattr(arguments, name)
+        if value is not None and value < least:
+            asked.error(f"--{name} must be {least} or more, got {value:g}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the processes too
     until = time.monotonic() + 3600 * arguments.hours
     order = Order(arguments.results, arguments.paper_sizes, arguments.retry, until)
@@ -129,7 +145,7 @@ def main() -> None:
         for paper in papers:
             if not arguments.report_only:
                 run(paper, arguments, order, workers)
-            found = filled(paper, chosen(paper, arguments), arguments)
+            found = filled(paper, chosen(paper, arguments), arguments.results, arguments.paper_sizes)
             for one in found:
                 print(text_of(paper, one))
             here = sorted(
@@ -145,7 +161,7 @@ def write_pages(arguments: argparse.Namespace) -> None:
     plan = load_plan(HERE / "plan.toml")
     both, efforts = [], {}
     for paper in map(load_paper, paper_names()):
-        found = filled(paper, paper.tables, arguments)
+        found = filled_in_full(paper, arguments.results)
         drawn = [
             table.number
             for table, cells in found

@@ -40,8 +40,8 @@ def nothing(system: str, column: str, number: int, paper_sizes: bool) -> Mapping
 
 def table(**more: Any) -> Table:
     published = printed("TB-1M 50.00±1.00 60.00 N/A", ("a", "b", "c"))
-    given = {"metric": "NMI", "systems": ("a", "b", "c"), "columns": ("TB-1M",), "published": published} | more
-    return Table("4", "NMI", Experiment("methods", nothing), **given)
+    given = {"number": "4", "metric": "NMI", "systems": ("a", "b", "c"), "columns": ("TB-1M",), "published": published}
+    return Table(title="NMI", experiment=Experiment("methods", nothing), **given | more)
 
 
 def test_printed_values():
@@ -176,6 +176,19 @@ def test_pages(tmp_path):
     assert "| paper | methods | table 4 | 2 | 1 | 6 | 1 |" in index  # a: three draws of 2 s; b: a draw without seconds
 
 
+def test_draws_at_the_papers_sizes_stand_beside_those_of_few_rows(tmp_path):
+    paper = Paper("paper", "A paper", (table(), table(number="5", metric="purity")))
+    filled(tmp_path, [0.40, 0.42])
+    Records(tmp_path, "paper", "methods").add(Record("a", "TB-1M", 0, True, {"NMI": 0.5}))
+    found = command.filled_in_full(paper, tmp_path)
+    assert [(one.number, one.title, len(cells)) for one, cells in found] == [
+        ("4", "NMI", 3),
+        ("4", "NMI, synthetic sets at the paper's sizes", 1),
+        ("5", "NMI", 3),
+    ]
+    assert [found[0][1][0].ours, found[1][1][0].ours] == pytest.approx([41, 50])
+
+
 def test_a_figure_over_two_parameters_is_a_grid(tmp_path):
     columns = tuple(f"X @ {first}, {second}" for first in (0.1, 1) for second in (2, 3))
     figure = Table("2", "", Experiment("methods", nothing), "NMI", ("a",), columns, kind="figure", grid=("one", "two"))
@@ -217,6 +230,23 @@ def test_draws_that_are_there_are_not_run_again(tmp_path):
     assert run("--draws", "2") == []
     assert run() == [("a", 2), ("c", 2)]  # the plan names no such paper: 3
     assert run("--draws", "3", "--systems", "b", retry=True) == [("b", 0), ("b", 1), ("b", 2)]
+
+
+def test_the_limit_of_a_draw_can_be_given(tmp_path):
+    limits = []
+    worker: Any = SimpleNamespace(run=lambda paper, experiment, *cell: limits.append(experiment.seconds) or {"NMI": 1})
+    for number, options in enumerate([[], ["--limit", "50"]], 1):
+        arguments = command.parser().parse_args(["--draws", str(number), "--systems", "a", *options])
+        command.run(Paper("paper", "", (table(),)), arguments, Order(tmp_path), [worker])
+    assert limits == [600, 50]
+
+
+@pytest.mark.parametrize("option", ["--jobs 0", "--draws -1", "--limit -5", "--hours -1"])
+def test_numbers_of_the_command_are_checked(option, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["ci/reproduce", *option.split()])
+    with pytest.raises(SystemExit):
+        command.main()
+    assert f"{option.split()[0]} must be" in capsys.readouterr().err
 
 
 def test_a_column_of_an_experiment_is_one_job():
