@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--draws", type=int, metavar="D", help="draws of a cell; default: as plan.toml has it, 0 to 3")
     made.add_argument("--hours", type=float, default=3.0, help="begin no draw after so many (default %(default)s)")
     made.add_argument("--limit", type=float, metavar="S", help="CPU seconds of a draw; default: mostly 600")
+    made.add_argument("--memory", type=float, metavar="GB", help="memory of a draw; default: 6")
     made.add_argument("--sets", nargs="+", metavar="NAME", help="these data sets only")
     made.add_argument("--systems", nargs="+", metavar="NAME", help="these systems only")
     made.add_argument("--paper-sizes", action="store_true", help="synthetic sets with as many rows as in the paper")
@@ -89,9 +90,9 @@ def run(paper: Paper, arguments: argparse.Namespace, order: Order, workers: Sequ
         return draws_of(plan, paper.name, table.experiment.name, system, column)
 
     jobs = jobs_of(paper, chosen(paper, arguments), draws, arguments.sets or (), arguments.systems or ())
-    if arguments.limit is not None:
-        jobs = [replace(job, experiment=replace(job.experiment, seconds=arguments.limit)) for job in jobs]
-    run_jobs(jobs, order, workers)
+    given = {"seconds": arguments.limit, "gigabytes": arguments.memory}
+    limits = {name: value for name, value in given.items() if value is not None}
+    run_jobs([replace(job, experiment=replace(job.experiment, **limits)) for job in jobs], order, workers)
 
 
 def filled(paper: Paper, tables: Sequence[Table], results: Path, paper_sizes: bool) -> list[Filled]:
@@ -131,7 +132,7 @@ def main() -> None:
         asked.error(f"no paper {', '.join(sorted(unknown))}; there are {', '.join(paper_names())}")
     if arguments.data:
         os.environ["DASKCLUSTER_DATA"] = str(Path(arguments.data).resolve())
-    for name, least in (("jobs", 1), ("draws", 0), ("limit", 0), ("hours", 0)):
+    for name, least in (("jobs", 1), ("draws", 0), ("limit", 0), ("memory", 1), ("hours", 0)):
         value = getattr(arguments, name)
         if value is not None and value < least:
             asked.error(f"--{name} must be {least} or more, got {value:g}")

@@ -47,8 +47,9 @@ HOW_LONG = """
 ## How long all of it takes
 
 Without `--draws` a cell has the draws of `ci/reproduction/plan.toml`, 3 or fewer; cells left out there, most of them
-with hundreds of seconds a draw, run if `--draws` is given. The sum of the draws' CPU seconds, base clusterings and
-reading of data with them, with the means of the draws that there are; cells that were never drawn are not in it:
+with hundreds of seconds a draw, run if `--draws` is given. A core takes a draw at a time (`--jobs`). The sum of the
+draws' CPU seconds, base clusterings and reading of data with them, with the means of the draws that there are; cells
+that were never drawn are not in it:
 """.strip().splitlines()
 
 HEAD = ("set", "system", "paper", "ours", "draws", "in s.e.", "seconds", "paper's", "")

@@ -61,17 +61,17 @@ def _serve(pipe: Connection, threads: int) -> None:
     dask.config.set(num_workers=threads)
     threadpool_limits(threads)  # of BLAS and OpenMP, which _warm has loaded
     while True:
-        paper, name, seconds, *cell = pipe.recv()
+        paper, name, seconds, gigabytes, *cell = pipe.recv()
         experiment = find_experiment(paper, name)
         # Anonymous memory only: files that are mapped, such as the libraries, do not count.
-        memory = int(experiment.gigabytes * 2**30)
+        memory = int(gigabytes * 2**30)
         resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
         answer: tuple[str, Any]
         _limit(seconds)
         try:
             answer = "metrics", _metrics(experiment, *cell)
         except MemoryError:
-            answer = "failed", f"out of memory ({experiment.gigabytes:g} GB)"
+            answer = "failed", f"out of memory ({gigabytes:g} GB)"
         except Exception as error:  # a system that fails is a result, the others go on
             answer = "failed", f"{type(error).__name__}: {error}".splitlines()[0]
         _limit(0)
@@ -137,7 +137,8 @@ class Worker:
             If it took too long or too much memory, or failed.
         """
         pipe = self._start() if self._pipe is None else self._pipe
-        pipe.send((paper, experiment.name, experiment.seconds, system, column, number, paper_sizes))
+        limits = experiment.seconds, experiment.gigabytes
+        pipe.send((paper, experiment.name, *limits, system, column, number, paper_sizes))
         try:
             kind, found = pipe.recv()
         except EOFError:

@@ -232,13 +232,13 @@ def test_draws_that_are_there_are_not_run_again(tmp_path):
     assert run("--draws", "3", "--systems", "b", retry=True) == [("b", 0), ("b", 1), ("b", 2)]
 
 
-def test_the_limit_of_a_draw_can_be_given(tmp_path):
-    limits = []
-    worker: Any = SimpleNamespace(run=lambda paper, experiment, *cell: limits.append(experiment.seconds) or {"NMI": 1})
-    for number, options in enumerate([[], ["--limit", "50"]], 1):
+def test_the_limits_of_a_draw_can_be_given(tmp_path):
+    used: list[Experiment] = []
+    worker: Any = SimpleNamespace(run=lambda paper, experiment, *cell: used.append(experiment) or {"NMI": 1})
+    for number, options in enumerate([[], ["--limit", "50", "--memory", "20"]], 1):
         arguments = command.parser().parse_args(["--draws", str(number), "--systems", "a", *options])
         command.run(Paper("paper", "", (table(),)), arguments, Order(tmp_path), [worker])
-    assert limits == [600, 50]
+    assert [(one.seconds, one.gigabytes) for one in used] == [(600, 6), (50, 20)]
 
 
 @pytest.mark.parametrize("option", ["--jobs 0", "--draws -1", "--limit -5", "--hours -1"])
