@@ -33,9 +33,9 @@ def paper_names() -> list[str]:
     return sorted(path.stem for path in (HERE / "papers").glob("*.py") if path.stem[0] != "_")
 
 
-def default_jobs() -> int:
+def default_jobs(gigabytes: float = Experiment.gigabytes) -> int:
     """Draws at a time: one a core, if the memory has room for them."""
-    return max(1, min(CPU_COUNT, int(MEMORY_LIMIT // (Experiment.gigabytes * 2**30))))
+    return max(1, min(CPU_COUNT, int(MEMORY_LIMIT // (gigabytes * 2**30))))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,11 +45,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--table", action="append", default=[], metavar="N", help="this table only; may be repeated")
     made.add_argument("--figure", action="append", default=[], metavar="N", help="this figure only; may be repeated")
     made.add_argument(
-        "--jobs",
-        type=int,
-        default=default_jobs(),
-        metavar="J",
-        help="draws at a time, each on a share of the cores and with up to 6 GB (default here %(default)s)",
+        "--jobs", type=int, metavar="J", help="draws at a time; default: one a core, if the memory has room for them"
     )
     made.add_argument("--draws", type=int, metavar="D", help="draws of a cell; default: as plan.toml has it, 0 to 3")
     made.add_argument("--hours", type=float, default=3.0, help="begin no draw after so many (default %(default)s)")
@@ -136,13 +132,13 @@ def main() -> None:
         value = getattr(arguments, name)
         if value is not None and value < least:
             asked.error(f"--{name} must be {least} or more, got {value:g}")
+    jobs = arguments.jobs or default_jobs(arguments.memory or Experiment.gigabytes)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the processes too
     until = time.monotonic() + 3600 * arguments.hours
     order = Order(arguments.results, arguments.paper_sizes, arguments.retry, until)
     papers = [load_paper(name) for name in arguments.papers or paper_names()]
     with ExitStack() as stack:
-        threads = max(1, CPU_COUNT // arguments.jobs)
-        workers = [stack.enter_context(Worker(threads)) for _ in range(arguments.jobs)]
+        workers = [stack.enter_context(Worker(max(1, CPU_COUNT // jobs))) for _ in range(jobs)]
         for paper in papers:
             if not arguments.report_only:
                 run(paper, arguments, order, workers)

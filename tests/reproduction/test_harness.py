@@ -316,6 +316,7 @@ def test_draws_at_a_time_fit_cores_and_memory(monkeypatch):
         monkeypatch.setattr(command, "CPU_COUNT", cores)
         monkeypatch.setattr(command, "MEMORY_LIMIT", gigabytes * 2**30)
         assert command.default_jobs() == jobs
+    assert command.default_jobs(3.5) == 1
 
 
 class Fake:
