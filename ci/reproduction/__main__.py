@@ -91,16 +91,19 @@ def run(paper: Paper, arguments: argparse.Namespace, order: Order, workers: Sequ
     run_jobs([replace(job, experiment=replace(job.experiment, **limits)) for job in jobs], order, workers)
 
 
+#: Behind a table's number in `reasons.toml`: reasons of its cells at the paper's sizes, which others do not hold for.
+FULL = " at the paper's sizes"
+
+
 def filled(paper: Paper, tables: Sequence[Table], results: Path, paper_sizes: bool) -> list[Filled]:
     """Tables with their cells."""
     reasons = load_reasons(HERE / "reasons.toml")
-    return [
-        (
-            table,
-            compare(paper.name, table, Records(results, paper.name, table.experiment.name), paper_sizes, reasons),
-        )
-        for table in tables
-    ]
+    found = []
+    for table in tables:
+        records = Records(results, paper.name, table.experiment.name)
+        name = f"{paper.name}/{table.number}{FULL if paper_sizes else ''}"
+        found.append((table, compare(table, records, paper_sizes, reasons.get(name, {}))))
+    return found
 
 
 def filled_in_full(paper: Paper, results: Path) -> list[Filled]:
@@ -110,7 +113,7 @@ def filled_in_full(paper: Paper, results: Path) -> list[Filled]:
         found += filled(paper, [table], results, False)
         full = replace(
             table,
-            title=f"{table.title}, synthetic sets at the paper's sizes",
+            title=f"{table.title}, synthetic sets{FULL}",
             columns=tuple(column for column in table.columns if set_of(column) in SYNTHETIC),
             kind="table",
         )

@@ -60,12 +60,11 @@ def load_reasons(path: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def find_reason(reasons: Mapping[str, Mapping[str, str]], table: str, system: str, column: str) -> str:
-    """The reason of a cell: its own, else that of its row, else that of its column."""
-    found = reasons.get(table, {})
+def find_reason(reasons: Mapping[str, str], system: str, column: str) -> str:
+    """The reason of a cell of a table: its own, else that of its row, else that of its column."""
     for cell in (f"{system} | {column}", f"{system} | *", f"* | {column}"):
-        if cell in found:
-            return found[cell]
+        if cell in reasons:
+            return reasons[cell]
     return ""
 
 
@@ -83,25 +82,16 @@ def mark_of(ours: float | None, error: float | None, published: Published | None
     return "+" if difference > 0 else "-"
 
 
-def compare(
-    paper: str, table: Table, records: Records, paper_sizes: bool, reasons: Mapping[str, Mapping[str, str]]
-) -> list[Compared]:
+def compare(table: Table, records: Records, paper_sizes: bool, reasons: Mapping[str, str]) -> list[Compared]:
     """All cells of a table, row by row of the paper: a column's systems stand together."""
     return [
-        _cell(paper, table, system, column, records.of(system, column, paper_sizes), reasons)
+        _cell(table, system, column, records.of(system, column, paper_sizes), reasons)
         for column in table.columns
         for system in table.systems
     ]
 
 
-def _cell(
-    paper: str,
-    table: Table,
-    system: str,
-    column: str,
-    records: Sequence[Record],
-    reasons: Mapping[str, Mapping[str, str]],
-) -> Compared:
+def _cell(table: Table, system: str, column: str, records: Sequence[Record], reasons: Mapping[str, str]) -> Compared:
     runs = [record.metrics for record in records if not record.failed]
     failed = next((record.failed for record in records if record.failed), "") if not runs else ""
     values = [table.unit * metrics[table.metric] for metrics in runs if table.metric in metrics]
@@ -116,7 +106,7 @@ def _cell(
     apart = None
     if ours is not None and published is not None and error and table.compared:
         apart = (ours - published.mean) / error
-    reason = find_reason(reasons, f"{paper}/{table.number}", system, column)
+    reason = find_reason(reasons, system, column)
     if mark == "-" and not reason:
         reason = "not explained"
     return Compared(

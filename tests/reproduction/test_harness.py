@@ -89,7 +89,7 @@ def filled(folder: Path, values: list[float], **more: Any) -> Any:
     for number, value in enumerate(values):
         records.add(Record("a", "TB-1M", number, False, {"NMI": value, "accuracy": 0.3, "seconds": 2.0, "cost": 2.0}))
     records.add(Record("b", "TB-1M", 0, False, failed="out of memory"))
-    return compare("paper", table(**more), records, False, {"paper/4": {"a | *": "an experiment"}})
+    return compare(table(**more), records, False, {"a | *": "an experiment"})
 
 
 def test_a_cell_by_hand(tmp_path):
@@ -102,14 +102,13 @@ def test_a_cell_by_hand(tmp_path):
 
 
 def test_reasons():
-    reasons = {"p/4": {"a | X": "cell", "a | *": "row", "* | X": "column"}}
-    assert [find_reason(reasons, "p/4", *cell) for cell in (("a", "X"), ("a", "Y"), ("b", "X"), ("b", "Y"))] == [
+    reasons = {"a | X": "cell", "a | *": "row", "* | X": "column"}
+    assert [find_reason(reasons, *cell) for cell in (("a", "X"), ("a", "Y"), ("b", "X"), ("b", "Y"))] == [
         "cell",
         "row",
         "column",
         "",
     ]
-    assert find_reason(reasons, "p/5", "a", "X") == ""
 
 
 def test_a_section_of_several_tables(tmp_path):
@@ -119,7 +118,7 @@ def test_a_section_of_several_tables(tmp_path):
 
 def test_reasons_name_cells_that_there_are():
     for section, cells in load_reasons(command.HERE / "reasons.toml").items():
-        paper, _, number = section.partition("/")
+        paper, _, number = section.removesuffix(command.FULL).partition("/")
         tables = [one for one in load_paper(paper).tables if one.number == number]
         assert tables, section
         for cell in cells:
@@ -153,7 +152,7 @@ def test_the_plan_names_what_there_is():
 def test_what_falls_short_says_why_or_that_nobody_knows(tmp_path):
     cells = filled(tmp_path, [0.40, 0.41])
     assert (cells[0].mark, cells[0].reason) == ("-", "an experiment")
-    unexplained = compare("paper", table(), Records(tmp_path, "paper", "methods"), False, {})
+    unexplained = compare(table(), Records(tmp_path, "paper", "methods"), False, {})
     assert unexplained[0].reason == "not explained"
 
 
@@ -195,7 +194,7 @@ def test_a_figure_over_two_parameters_is_a_grid(tmp_path):
     records = Records(tmp_path, "paper", "methods")
     for number, column in enumerate(columns[:3]):
         records.add(Record("a", column, 0, False, {"NMI": number / 8}))
-    assert draw_figure(tmp_path, Paper("paper", "", (figure,)), figure, compare("paper", figure, records, False, {}))
+    assert draw_figure(tmp_path, Paper("paper", "", (figure,)), figure, compare(figure, records, False, {}))
     drawn = re.findall(r"<text[^>]*>([^<]*)</text>", (tmp_path / "paper-figure-2.svg").read_text())
     assert drawn == ["2", "3", "two", "0.1", "1", "one", "0.00", "12.50", "25.00", "a, X: NMI x 100"]
 
