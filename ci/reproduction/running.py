@@ -124,9 +124,10 @@ def _draw(job: Job, system: str, number: int, order: Order, worker: Worker) -> R
         record, said = Record(system, job.column, number, order.paper_sizes, metrics), ""
     except Stopped as stopped:
         record, said = Record(system, job.column, number, order.paper_sizes, failed=str(stopped)), f": {stopped}"
-    elapsed = time.perf_counter() - start
-    print(
-        f"{job.paper} {job.experiment.name}: {job.column}, {system}, draw {number}, {elapsed:.1f} s{said}",
-        file=sys.stderr,
-    )
+    if not (record.failed and order.over.is_set()):
+        elapsed = time.perf_counter() - start
+        print(
+            f"{job.paper} {job.experiment.name}: {job.column}, {system}, draw {number}, {elapsed:.1f} s{said}",
+            file=sys.stderr,
+        )
     return record

@@ -240,8 +240,9 @@ PAPER = Paper(
         _varied("16", "approximate or exact neighbours, U-SENC", ("U-SENC(A)", "U-SENC(E)")),
     ),
     note=(
-        "20 draws a cell in the paper, p = 1000, K = 5, m = 20. Synthetic sets have 20 000 rows here unless "
-        "`--paper-sizes` is given. The paper's are not published as rows; their Fig. 5 in the authors' copy of the "
+        "20 draws a cell in the paper, p = 1000, K = 5, m = 20. Synthetic sets have 20 000 rows here; what was drawn "
+        "with the paper's 1 to 20 million (`--paper-sizes`) has a section of its own behind each table. The paper's "
+        "sets are not published as rows; their Fig. 5 in the authors' copy of the "
         "paper draws a thousandth of each, point by point, and ours have the places, shares and noise that were "
         "fitted to these points (`ci/reproduction/synthetic.py`). They are as hard as the paper's by the rows of "
         "k-means, Nyström, U-SPEC and LWGP below; on SF k-means still finds 3 to 5 points of NMI more. **KCC, ECC, "
