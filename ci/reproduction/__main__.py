@@ -34,8 +34,8 @@ def paper_names() -> list[str]:
 
 
 def default_jobs(gigabytes: float = Experiment.gigabytes) -> int:
-    """Draws at a time: one a core, if the memory has room for them."""
-    return max(1, min(CPU_COUNT, int(MEMORY_LIMIT // (gigabytes * 2**30))))
+    """Draws at a time: one a core, if four fifths of the memory have room for them."""
+    return max(1, min(CPU_COUNT, int(0.8 * MEMORY_LIMIT // (gigabytes * 2**30))))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--draws", type=int, metavar="D", help="draws of a cell; default: as plan.toml has it, 0 to 3")
     made.add_argument("--hours", type=float, default=3.0, help="begin no draw after so many (default %(default)s)")
-    made.add_argument("--limit", type=float, metavar="S", help="CPU seconds of a draw; default: mostly 600")
+    made.add_argument("--limit", type=float, metavar="S", help="CPU seconds of a draw; default: 600, of some 900, 3600")
     made.add_argument("--memory", type=float, metavar="GB", help="memory of a draw; default: 6")
     made.add_argument("--sets", nargs="+", metavar="NAME", help="these data sets only")
     made.add_argument("--systems", nargs="+", metavar="NAME", help="these systems only")
@@ -60,7 +60,9 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--docs", type=Path, metavar="FOLDER", help="write the pages here, such as docs/reproduction")
     made.add_argument("--report-only", action="store_true", help="run nothing")
-    made.add_argument("--retry", action="store_true", help="run draws that failed again")
+    made.add_argument(
+        "--retry", action="store_true", help="run draws that failed again, not only if they may take more"
+    )
     return made
 
 
@@ -115,7 +117,6 @@ def filled_in_full(paper: Paper, results: Path) -> list[Filled]:
             table,
             title=f"{table.title}, synthetic sets{FULL}",
             columns=tuple(column for column in table.columns if set_of(column) in SYNTHETIC),
-            kind="table",
         )
         drawn = [cell for cell in filled(paper, [full], results, True)[0][1] if cell.mark != "."]
         found += [(full, drawn)] if drawn else []
@@ -131,12 +132,13 @@ def main() -> None:
         asked.error(f"no paper {', '.join(sorted(unknown))}; there are {', '.join(paper_names())}")
     if arguments.data:
         os.environ["DASKCLUSTER_DATA"] = str(Path(arguments.data).resolve())
-    for name, least in (("jobs", 1), ("draws", 0), ("limit", 0), ("memory", 1), ("hours", 0)):
+    for name, least in (("jobs", 1), ("draws", 0), ("limit", 1), ("memory", 1), ("hours", 0)):
         value = getattr(arguments, name)
         if value is not None and value < least:
             asked.error(f"--{name} must be {least} or more, got {value:g}")
     jobs = arguments.jobs or default_jobs(arguments.memory or Experiment.gigabytes)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the processes too
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # the processes are ended too
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))
     until = time.monotonic() + 3600 * arguments.hours
     order = Order(arguments.results, arguments.paper_sizes, arguments.retry, until)
     papers = [load_paper(name) for name in arguments.papers or paper_names()]
@@ -165,7 +167,9 @@ def write_pages(arguments: argparse.Namespace) -> None:
         drawn = [
             table.number
             for table, cells in found
-            if table.kind == "figure" and draw_figure(arguments.docs, paper, table, cells)
+            if table.kind == "figure"
+            and not table.title.endswith(FULL)
+            and draw_figure(arguments.docs, paper, table, cells)
         ]
         write_page(arguments.docs, paper, found, drawn)
         both.append((paper, found))

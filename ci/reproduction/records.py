@@ -7,13 +7,14 @@ import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 __all__ = ["Record", "Records"]
 
 
 @dataclass(frozen=True)
 class Record:
-    """One draw of one cell: its metrics, or why there are none."""
+    """One draw of one cell: its metrics, or why there are none, and what it was allowed to take then."""
 
     system: str
     column: str
@@ -21,6 +22,8 @@ class Record:
     paper_sizes: bool
     metrics: Mapping[str, float] = field(default_factory=dict)
     failed: str = ""
+    seconds: float | None = None
+    gigabytes: float | None = None
 
     @property
     def key(self) -> tuple[str, str, int, bool]:
@@ -51,7 +54,7 @@ class Records:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             torn = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
             with self.path.open("a") as file:
-                file.write(("\n" if torn else "") + json.dumps(asdict(record)) + "\n")
+                file.write(("\n" if torn else "") + json.dumps(_told(record)) + "\n")
             self._found[record.key] = record
 
     def of(self, system: str, column: str, paper_sizes: bool) -> list[Record]:
@@ -60,3 +63,8 @@ class Records:
             known = list(self._found.values())
         found = [r for r in known if (r.system, r.column, r.paper_sizes) == (system, column, paper_sizes)]
         return sorted(found, key=lambda record: record.draw)
+
+
+def _told(record: Record) -> dict[str, Any]:
+    """A record as its line has it: without limits, where there are none."""
+    return {name: value for name, value in asdict(record).items() if value is not None}

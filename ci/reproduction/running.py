@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -75,7 +75,8 @@ def jobs_of(
 
 def run_jobs(jobs: Sequence[Job], order: Order, workers: Sequence[Worker]) -> None:
     """Run the draws of jobs that are missing, a job on each worker at a time, all systems of a draw one by one."""
-    records = {job.experiment.name: Records(order.results, job.paper, job.experiment.name) for job in jobs}
+    places = dict.fromkeys((job.paper, job.experiment.name) for job in jobs)
+    records = {place: Records(order.results, *place) for place in places}
     idle: SimpleQueue[Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
@@ -83,7 +84,7 @@ def run_jobs(jobs: Sequence[Job], order: Order, workers: Sequence[Worker]) -> No
     def run(job: Job) -> None:
         worker = idle.get()
         try:
-            _run(job, records[job.experiment.name], order, worker)
+            _run(job, records[job.paper, job.experiment.name], order, worker)
         except BaseException:
             order.over.set()
             raise
@@ -92,8 +93,9 @@ def run_jobs(jobs: Sequence[Job], order: Order, workers: Sequence[Worker]) -> No
 
     with ThreadPoolExecutor(len(workers)) as pool:
         try:
-            for _ in pool.map(run, jobs):
-                pass
+            running = [pool.submit(run, job) for job in jobs]
+            for done in as_completed(running):
+                done.result()
         except BaseException:  # an error or a signal: what runs is ended, else the pool would wait for it
             order.over.set()
             for worker in workers:
@@ -105,9 +107,9 @@ def _run(job: Job, records: Records, order: Order, worker: Worker) -> None:
     for number in range(max(job.draws.values(), default=0)):
         for system, wanted in job.draws.items():
             known = [r for r in records.of(system, job.column, order.paper_sizes) if r.draw <= number]
-            if number >= wanted or any(r.draw == number and not (r.failed and order.retry) for r in known):
+            if number >= wanted or any(r.draw == number and not r.failed for r in known):
                 continue
-            if any(r.failed for r in known) and not order.retry:
+            if any(_fails_again(r, job.experiment) for r in known) and not order.retry:
                 continue  # a system that failed at one draw would fail, as slowly, at the next
             if order.over.is_set() or time.monotonic() > order.until:
                 return
@@ -117,13 +119,21 @@ def _run(job: Job, records: Records, order: Order, worker: Worker) -> None:
             records.add(record)
 
 
+def _fails_again(record: Record, experiment: Experiment) -> bool:
+    """Whether a draw failed, and had no less time and memory than it would have now."""
+    had = (record.seconds or experiment.seconds, record.gigabytes or experiment.gigabytes)
+    return bool(record.failed) and had[0] >= experiment.seconds and had[1] >= experiment.gigabytes
+
+
 def _draw(job: Job, system: str, number: int, order: Order, worker: Worker) -> Record:
     start = time.perf_counter()
     try:
         metrics = worker.run(job.paper, job.experiment, system, job.column, number, order.paper_sizes)
         record, said = Record(system, job.column, number, order.paper_sizes, metrics), ""
     except Stopped as stopped:
-        record, said = Record(system, job.column, number, order.paper_sizes, failed=str(stopped)), f": {stopped}"
+        limits = job.experiment.seconds, job.experiment.gigabytes
+        record = Record(system, job.column, number, order.paper_sizes, {}, str(stopped), *limits)
+        said = f": {stopped}"
     if not (record.failed and order.over.is_set()):
         elapsed = time.perf_counter() - start
         print(

@@ -11,6 +11,7 @@ import importlib
 import multiprocessing
 import resource
 import signal
+import threading
 import time
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
@@ -91,6 +92,8 @@ class Worker:
     def __init__(self, threads: int = CPU_COUNT) -> None:
         self.threads = threads
         self._process: Any = None
+        self._lock = threading.Lock()  # a process starts, or is not to start any more
+        self._stopped = False
         self._pipe: Connection | None = None
 
     def __enter__(self) -> Worker:
@@ -100,24 +103,30 @@ class Worker:
         self._end()
 
     def stop(self) -> None:
-        """End what is running, from another thread: the draw raises `Stopped`."""
-        process = self._process
-        if process is not None:
-            process.kill()
+        """End what is running, from another thread, and begin nothing more: a draw raises `Stopped`."""
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                self._process.kill()
 
     def _start(self) -> Connection:
         context = multiprocessing.get_context("spawn")
-        self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other, self.threads), daemon=True)
-        self._process.start()
+        with self._lock:
+            if self._stopped:
+                raise Stopped("the run was stopped")
+            pipe, other = context.Pipe()
+            process = context.Process(target=_serve, args=(other, self.threads), daemon=True)
+            process.start()
+            self._process, self._pipe = process, pipe
         other.close()
-        return self._pipe
+        return pipe
 
     def _end(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-        self._process = self._pipe = None
+        with self._lock:
+            process, self._process, self._pipe = self._process, None, None
+        if process is not None:
+            process.kill()
+            process.join()
 
     def _died(self) -> bool:
         """Whether the process, which is gone, died of the limit of time."""
@@ -136,12 +145,12 @@ class Worker:
         Stopped
             If it took too long or too much memory, or failed.
         """
-        pipe = self._start() if self._pipe is None else self._pipe
         limits = experiment.seconds, experiment.gigabytes
-        pipe.send((paper, experiment.name, *limits, system, column, number, paper_sizes))
+        pipe = self._start() if self._pipe is None else self._pipe
         try:
+            pipe.send((paper, experiment.name, *limits, system, column, number, paper_sizes))
             kind, found = pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):  # by where it was when it died: reading, or not yet
             if self._died():
                 raise Stopped(f"time limit ({experiment.seconds:g} s)") from None
             raise Stopped(f"the process died; the memory limit is {experiment.gigabytes:g} GB") from None

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -231,6 +232,28 @@ def test_draws_that_are_there_are_not_run_again(tmp_path):
     assert run("--draws", "3", "--systems", "b", retry=True) == [("b", 0), ("b", 1), ("b", 2)]
 
 
+def test_what_failed_for_want_of_time_is_run_with_more(tmp_path):
+    calls: list[float] = []
+
+    def run(paper: str, experiment: Experiment, *cell: Any) -> Any:
+        calls.append(experiment.seconds)
+        raise Stopped("time limit")
+
+    worker: Any = SimpleNamespace(run=run)
+    for seconds in (50.0, 50.0, 20.0, 600.0, 600.0):
+        job = Job("paper", Experiment("methods", nothing, seconds), "X", {"a": 3})
+        run_jobs([job], Order(tmp_path), [worker])
+    assert calls == [50, 600]
+
+
+def test_papers_have_draws_of_their_own(tmp_path):
+    workers: Any = [Hand()]
+    run_jobs(
+        [Job(name, Experiment("methods", nothing), "X", {"a": 1}) for name in ("p", "q")], Order(tmp_path), workers
+    )
+    assert [len(Records(tmp_path, name, "methods").of("a", "X", False)) for name in ("p", "q")] == [1, 1]
+
+
 def test_the_limits_of_a_draw_can_be_given(tmp_path):
     used: list[Experiment] = []
     worker: Any = SimpleNamespace(run=lambda paper, experiment, *cell: used.append(experiment) or {"NMI": 1})
@@ -240,7 +263,7 @@ def test_the_limits_of_a_draw_can_be_given(tmp_path):
     assert [(one.seconds, one.gigabytes) for one in used] == [(600, 6), (50, 20)]
 
 
-@pytest.mark.parametrize("option", ["--jobs 0", "--draws -1", "--limit -5", "--hours -1"])
+@pytest.mark.parametrize("option", ["--jobs 0", "--draws -1", "--limit 0", "--memory 0", "--hours -1"])
 def test_numbers_of_the_command_are_checked(option, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["ci/reproduce", *option.split()])
     with pytest.raises(SystemExit):
@@ -286,16 +309,14 @@ def test_jobs_are_shared_out(tmp_path):
 
 
 def test_a_run_that_is_stopped_keeps_no_failure(tmp_path):
-    """At an error or signal what runs is ended, and is not said to have failed; nothing else begins."""
-    began, ended = threading.Event(), threading.Event()
+    """At a signal what runs is ended, and is not said to have failed; nothing else begins."""
+    both, ended = threading.Barrier(2, timeout=60), threading.Event()
 
     class Long(Hand):
         def run(self, *cell: Any) -> Any:
             self.calls.append(cell)
-            if cell[3] == "X":
-                assert began.wait(60)
-                raise KeyboardInterrupt
-            began.set()
+            if both.wait() == 0:
+                signal.raise_signal(signal.SIGUSR1)  # its handler runs in the main thread, which waits for the draws
             assert ended.wait(60)
             raise Stopped("the process died")
 
@@ -304,18 +325,22 @@ def test_a_run_that_is_stopped_keeps_no_failure(tmp_path):
 
     jobs = [Job("paper", Experiment("methods", nothing), column, {"a": 1}) for column in ("X", "Y", "Z")]
     workers: Any = [Long(), Long()]
-    with pytest.raises(KeyboardInterrupt):
-        run_jobs(jobs, Order(tmp_path), workers)
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_jobs(jobs, Order(tmp_path), workers)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
     assert sum(len(worker.calls) for worker in workers) == 2
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
 def test_draws_at_a_time_fit_cores_and_memory(monkeypatch):
-    for cores, gigabytes, jobs in ((2, 24, 2), (64, 24, 4), (8, 4, 1)):
+    for cores, gigabytes, jobs in ((2, 24, 2), (64, 24, 3), (8, 4, 1)):
         monkeypatch.setattr(command, "CPU_COUNT", cores)
         monkeypatch.setattr(command, "MEMORY_LIMIT", gigabytes * 2**30)
         assert command.default_jobs() == jobs
-    assert command.default_jobs(3.5) == 1
+    assert command.default_jobs(1.5) == 2
 
 
 class Fake:
@@ -336,8 +361,9 @@ class Fake:
 
 def test_what_stops_a_draw(monkeypatch):
     experiment = Experiment("methods", nothing, seconds=1)
-    answers: list[Any] = [("metrics", {"NMI": 1.0}), ("failed", "ValueError: no"), EOFError(), EOFError()]
-    codes = [None, None, -signal.SIGKILL, -signal.SIGPROF]
+    died = [EOFError(), ConnectionResetError(), BrokenPipeError(), EOFError()]
+    answers: list[Any] = [("metrics", {"NMI": 1.0}), ("failed", "ValueError: no"), *died]
+    codes = [None, None, -signal.SIGKILL, -signal.SIGKILL, -signal.SIGKILL, -signal.SIGPROF]
     worker = Worker()
 
     def start() -> Fake:
@@ -348,7 +374,7 @@ def test_what_stops_a_draw(monkeypatch):
     monkeypatch.setattr(worker, "_start", start)
     run = lambda: worker.run("paper", experiment, "a", "X", 0, False)  # noqa: E731
     assert run() == {"NMI": 1.0}
-    for said in ("ValueError: no", "the process died", r"time limit \(1 s\)"):
+    for said in ("ValueError: no", *("the process died",) * 3, r"time limit \(1 s\)"):
         with pytest.raises(Stopped, match=said):
             run()
 
@@ -378,6 +404,30 @@ def test_a_process_runs_draws_and_is_ended_at_its_limit():
             worker.run(paper.name, Experiment("methods", nothing, seconds=0.01), "SC", "TB-1M", 0, False)
         assert time.perf_counter() - start < 5
         assert worker.run(paper.name, experiment, "k-means", "TB-1M", 0, False)["NMI"] > 0
+
+
+def test_a_worker_that_was_stopped_begins_nothing():
+    worker = Worker()
+    worker.stop()
+    with pytest.raises(Stopped, match="stopped"):
+        worker.run("paper", Experiment("methods", nothing), "a", "X", 0, False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.0, 0.5, 20.0])
+def test_a_worker_is_stopped_at_any_time(seconds):
+    """Before its process is there, while that imports and compiles, and in a draw."""
+    paper = load_paper("uspec_usenc_2019")
+    experiment = replace(paper.tables[0].experiment, seconds=600)
+
+    def draw(worker: Worker) -> None:
+        for number in range(10_000):
+            worker.run(paper.name, experiment, "U-SENC", "PenDigits", number, False)
+
+    with Worker() as worker:
+        threading.Timer(seconds, worker.stop).start()
+        with pytest.raises(Stopped):
+            draw(worker)
 
 
 @pytest.mark.parametrize("name", PAPERS)
