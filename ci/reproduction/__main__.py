@@ -115,8 +115,8 @@ def filled_in_full(paper: Paper, results: Path) -> list[Filled]:
         found += filled(paper, [table], results, False)
         full = replace(
             table,
-            title=f"{table.title}, synthetic sets{FULL}",
             columns=tuple(column for column in table.columns if set_of(column) in SYNTHETIC),
+            full=True,
         )
         drawn = [cell for cell in filled(paper, [full], results, True)[0][1] if cell.mark != "."]
         found += [(full, drawn)] if drawn else []
@@ -167,9 +167,7 @@ def write_pages(arguments: argparse.Namespace) -> None:
         drawn = [
             table.number
             for table, cells in found
-            if table.kind == "figure"
-            and not table.title.endswith(FULL)
-            and draw_figure(arguments.docs, paper, table, cells)
+            if table.kind == "figure" and not table.full and draw_figure(arguments.docs, paper, table, cells)
         ]
         write_page(arguments.docs, paper, found, drawn)
         both.append((paper, found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,10 +25,13 @@ errors of *ours*, the seconds, and a mark:
 
 HOW_TO_READ = """
 Differences below half a unit of the last printed digit count as none. With two or three draws the standard error is
-itself a rough guess, and small: many a `+` or `-` would become `=` with the 10 or 20 draws of the papers. A `+` with
-another system's name than the paper's own says that the comparator here is better than the one there, not that a
-method of this package is. A cell below the paper has a reason if an experiment showed one, else it says "not
-explained".
+itself a rough guess: two of them cover 70 % and 82 % then, not 95 %, so that some of the `+` and `-` are chance. The
+paper's value counts as exact, though it is a mean of few runs, often over one draw of base clusterings. Nobody looked
+for reasons above the paper: a `+` may come from a comparator that is better here than there, from a set that is not
+quite the paper's (the synthetic ones are drawn, the form of others is inferred), or from chance. Below it, a cell has
+what an experiment showed: a variant of what the paper leaves open that gives its value, or "not explained" and what
+was tried. Variants were tried until one gave the value, or none was left to try; most have two or three draws, and
+that a variant gives the value does not prove that the paper has it.
 
 **Seconds** are CPU seconds of the process that ran the draw, all threads together, so that other work on the machine
 does not count; with one thread, as for most draws here, they are those of a quiet clock. They are not compared, since
@@ -52,6 +56,8 @@ draws' CPU seconds, base clusterings and reading of data with them, with the mea
 that were never drawn are not in it:
 """.strip().splitlines()
 
+#: Standard errors beyond which it is not said how many: with few draws they may be next to nothing.
+FAR = 50
 HEAD = ("set", "system", "paper", "ours", "draws", "in s.e.", "seconds", "paper's", "")
 
 
@@ -67,6 +73,8 @@ def cells_of(table: Table, cell: Compared) -> list[str]:
     paper = _number(cell.published.mean, cell.published.spread, digits) if cell.published else "—"
     ours = _number(cell.ours, cell.spread, digits) or (cell.failed or "not run")
     apart = "" if cell.errors is None else f"{cell.errors:+.1f}"
+    if cell.errors is not None and abs(cell.errors) > FAR:
+        apart = f"beyond {math.copysign(FAR, cell.errors):+.0f}"
     shown = [cell.column, cell.system, paper, ours, str(cell.draws or ""), apart]
     shown += [_number(cell.seconds, None, 2), _number(cell.paper_seconds, None, 2), cell.mark]
     shown += [_number(cell.also.get(name), None, digits) for name in table.also]
@@ -80,7 +88,8 @@ def head_of(table: Table) -> list[str]:
 
 def title_of(paper: Paper, table: Table) -> str:
     """Title of a table."""
-    return f"{table.kind.capitalize()} {table.number}: {table.title}"
+    said = ", synthetic sets at the paper's sizes" if table.full else ""
+    return f"{table.kind.capitalize()} {table.number}: {table.title}{said}"
 
 
 def text_of(paper: Paper, filled: Filled) -> str:
@@ -95,8 +104,17 @@ def text_of(paper: Paper, filled: Filled) -> str:
 
 
 def count(tables: Sequence[Filled]) -> Counter[str]:
-    """Marks of the cells that can be compared, and of those that were not run."""
-    return Counter(cell.mark for table, cells in tables if table.compared for cell in cells)
+    """Marks of the cells that can be compared, and of those that were not run.
+
+    What stands in several tables, or in a table and a figure, counts once, with the printed value if one has it.
+    """
+    found: dict[tuple[str, str, bool, str, str], Compared] = {}
+    for table, cells in tables:
+        for cell in cells if table.compared and table.result else ():
+            key = table.experiment.name, table.metric, table.full, cell.system, cell.column
+            if key not in found or found[key].published is None:
+                found[key] = cell
+    return Counter(cell.mark for cell in found.values())
 
 
 def _counted(marks: Counter[str]) -> str:
@@ -129,7 +147,11 @@ def _not_run(cells: Sequence[Compared]) -> list[str]:
     for column, row in left.items():
         who = "all systems" if row == systems else ", ".join(row)
         named.setdefault((who, set_of(column)), []).append(column.partition(" @ ")[2])
-    said = [f"{name}{' @ ' if all(found) else ''}{', '.join(found)}: {who}" for (who, name), found in named.items()]
+    said = []
+    for (who, name), found in named.items():
+        every = [cell.column for cell in cells if set_of(cell.column) == name and cell.system == systems[0]]
+        parameters = "" if not all(found) else ", all of them" if len(found) == len(every) else f" @ {'; '.join(found)}"
+        said.append(f"{name}{parameters}: {who}")
     return ["Not run: " + "; ".join(said) + "."]
 
 
@@ -150,7 +172,7 @@ def write_page(folder: Path, paper: Paper, tables: Sequence[Filled], pictures: S
         if run:
             lines += [*_markdown([head_of(table), *(cells_of(table, cell) for cell in run)]), ""]
         lines += [line for said in _not_run(cells) for line in (said, "")]
-        if table.kind == "figure" and table.number in pictures:
+        if table.kind == "figure" and table.number in pictures and not table.full:
             if any(cell.published for cell in run):
                 lines += ["Dots and lines are ours, crosses are the paper's.", ""]
             lines += [f"![{title_of(paper, table)}]({paper.name}-{table.kind}-{table.number}.svg)", ""]
@@ -187,8 +209,11 @@ def write_index(
     titles = ("=", "+", "-", "1", "o", "x", "N", ".")
     rows = [["paper", "cells", *titles]]
     for paper, tables in papers:
-        marks = count(tables)
-        rows.append([f"{{doc}}`{paper.name}`", str(sum(marks.values())), *(str(marks[mark]) for mark in titles)])
+        for full, said in ((False, ""), (True, ", synthetic sets at the paper's sizes")):
+            marks = count([one for one in tables if one[0].full == full])
+            if marks:
+                counts = str(sum(marks.values())), *(str(marks[mark]) for mark in titles)
+                rows.append([f"{{doc}}`{paper.name}`{said}", *counts])
     marks = count([one for _, tables in papers for one in tables])
     rows.append(["all", str(sum(marks.values())), *(str(marks[mark]) for mark in titles)])
     lines = [

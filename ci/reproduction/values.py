@@ -57,6 +57,8 @@ class Table:
     kind: str = "table"  # or "figure"
     note: str = ""
     grid: tuple[str, ...] = ()  # names of the two parameters that the columns of a figure are, drawn as a grid
+    result: bool = True  # whether its cells count; the sizes of the sets do not
+    full: bool = False  # what of another table was drawn at the paper's sizes
 
     @property
     def compared(self) -> bool:

@@ -25,7 +25,7 @@ from ci.reproduction.pictures import draw_figure
 from ci.reproduction.plan import draws_of, efforts_of, load_plan
 from ci.reproduction.printed import printed
 from ci.reproduction.records import Record, Records
-from ci.reproduction.report import summary, text_of, write_index, write_page
+from ci.reproduction.report import count, summary, text_of, write_index, write_page
 from ci.reproduction.running import Job, Order, jobs_of, run_jobs
 from ci.reproduction.scores import scores
 from ci.reproduction.values import Experiment, Paper, Published, Table, set_of
@@ -181,12 +181,28 @@ def test_draws_at_the_papers_sizes_stand_beside_those_of_few_rows(tmp_path):
     filled(tmp_path, [0.40, 0.42])
     Records(tmp_path, "paper", "methods").add(Record("a", "TB-1M", 0, True, {"NMI": 0.5}))
     found = command.filled_in_full(paper, tmp_path)
-    assert [(one.number, one.title, len(cells)) for one, cells in found] == [
-        ("4", "NMI", 3),
-        ("4", "NMI, synthetic sets at the paper's sizes", 1),
-        ("5", "NMI", 3),
+    assert [(one.number, one.full, len(cells)) for one, cells in found] == [
+        ("4", False, 3),
+        ("4", True, 1),
+        ("5", False, 3),
     ]
+    write_index(tmp_path, [(paper, found)], {})
+    index = (tmp_path / "index.md").read_text()
+    assert "| {doc}`paper` | 6 | 0 | 0 | 1 |" in index
+    assert "| {doc}`paper`, synthetic sets at the paper's sizes | 1 | 0 | 0 | 0 | 1 |" in index
     assert [found[0][1][0].ours, found[1][1][0].ours] == pytest.approx([41, 50])
+
+
+def test_a_cell_counts_once(tmp_path):
+    """In a table and a figure of the same draws, with the value that is printed; sizes of sets are no result."""
+    cells = filled(tmp_path, [0.46, 0.48, 0.50])
+    figure = replace(table(), kind="figure", number="1", published={})
+    bare = compare(figure, Records(tmp_path, "paper", "methods"), False, {})
+    sizes = replace(table(), result=False, metric="size"), cells
+    assert [cell.mark for cell in bare] == ["o", "N", "."]
+    expected = {"=": 1, "x": 1, ".": 1}
+    assert count([(table(), cells), (figure, bare), sizes]) == expected
+    assert count([(figure, bare), sizes, (table(), cells)]) == expected
 
 
 def test_a_figure_over_two_parameters_is_a_grid(tmp_path):

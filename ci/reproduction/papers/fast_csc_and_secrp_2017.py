@@ -247,6 +247,7 @@ PAPER = Paper(
             },
             unit=1,
             digits=0,
+            result=False,
         ),
         *_figures("1", SINGLE, "clustering by labelled rows c", SINGLE_SYSTEMS, LABELLED_COLUMNS),
         *_figures("2", SAMPLED, "Fast CSC by sample rate s", ("CCS-LS", "FastCSC"), _columns("s", RATES)),
