@@ -332,7 +332,7 @@ def test_a_run_that_is_stopped_keeps_no_failure(tmp_path):
         def run(self, *cell: Any) -> Any:
             self.calls.append(cell)
             if both.wait() == 0:
-                signal.raise_signal(signal.SIGUSR1)  # its handler runs in the main thread, which waits for the draws
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)  # it waits for the draws
             assert ended.wait(60)
             raise Stopped("the process died")
 
