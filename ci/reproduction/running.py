@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -93,9 +93,11 @@ def run_jobs(jobs: Sequence[Job], order: Order, workers: Sequence[Worker]) -> No
 
     with ThreadPoolExecutor(len(workers)) as pool:
         try:
-            running = [pool.submit(run, job) for job in jobs]
-            for done in as_completed(running):
-                done.result()
+            left = {pool.submit(run, job) for job in jobs}
+            while left:  # with a time: a signal that comes just before a wait does not end it
+                done, left = wait(left, timeout=1, return_when=FIRST_EXCEPTION)
+                for one in done:
+                    one.result()
         except BaseException:  # an error or a signal: what runs is ended, else the pool would wait for it
             order.over.set()
             for worker in workers:
