@@ -28,10 +28,11 @@ Differences below half a unit of the last printed digit count as none. With two 
 itself a rough guess: two of them cover 70 % and 82 % then, not 95 %, so that some of the `+` and `-` are chance. The
 paper's value counts as exact, though it is a mean of few runs, often over one draw of base clusterings. Nobody looked
 for reasons above the paper: a `+` may come from a comparator that is better here than there, from a set that is not
-quite the paper's (the synthetic ones are drawn, the form of others is inferred), or from chance. Below it, a cell has
-what an experiment showed: a variant of what the paper leaves open that gives its value, or "not explained" and what
-was tried. Variants were tried until one gave the value, or none was left to try; most have two or three draws, and
-that a variant gives the value does not prove that the paper has it.
+quite the paper's (the synthetic ones are drawn, the form of others is inferred), or from chance. Below it, a cell says
+what experiments showed, behind a verdict: *reached* if a choice that the paper leaves open gives the value, *in part*
+if it gives some of what is missing, *not settled* if it gives the value but another cell or the paper's text speaks
+against it, and *not explained*. Choices were tried cell by cell until one gave the value or none was left, mostly with
+two or three draws: that one gives the value does not prove that it is the paper's.
 
 **Seconds** are CPU seconds of the process that ran the draw, all threads together, so that other work on the machine
 does not count; with one thread, as for most draws here, they are those of a quiet clock. They are not compared, since
