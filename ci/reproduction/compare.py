@@ -106,7 +106,7 @@ def _cell(table: Table, system: str, column: str, records: Sequence[Record], rea
     apart = None
     if ours is not None and published is not None and error and table.compared:
         apart = (ours - published.mean) / error
-    reason = find_reason(reasons, system, column)
+    reason = "" if mark in ("", "=", "+") else find_reason(reasons, system, column)
     if mark == "-" and not reason:
         reason = "not explained"
     return Compared(

@@ -154,6 +154,8 @@ def test_the_plan_names_what_there_is():
 def test_what_falls_short_says_why_or_that_nobody_knows(tmp_path):
     cells = filled(tmp_path, [0.40, 0.41])
     assert (cells[0].mark, cells[0].reason) == ("-", "an experiment")
+    within = filled(tmp_path / "within", [0.46, 0.48, 0.50])
+    assert (within[0].mark, within[0].reason) == ("=", "")
     unexplained = compare(table(), Records(tmp_path, "paper", "methods"), False, {})
     assert unexplained[0].reason == "not explained"
 
