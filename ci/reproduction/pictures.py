@@ -107,3 +107,5 @@ def _draw_set(axes: Any, table: Table, cells: list[Compared], name: str) -> None
             )
     axes.set_xticks(range(len(run)), [_parameter(column) or column for column in run], rotation=60, fontsize=7)
     axes.set_title(name, fontsize=9)
+    if table.metric == "seconds":  # systems lie decades apart
+        axes.set_yscale("log")
