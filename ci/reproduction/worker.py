@@ -62,7 +62,10 @@ def _serve(pipe: Connection, threads: int) -> None:
     dask.config.set(num_workers=threads)
     threadpool_limits(threads)  # of BLAS and OpenMP, which _warm has loaded
     while True:
-        paper, name, seconds, gigabytes, *cell = pipe.recv()
+        try:
+            paper, name, seconds, gigabytes, *cell = pipe.recv()
+        except EOFError:  # nobody asks any more
+            return
         experiment = find_experiment(paper, name)
         # Anonymous memory only: files that are mapped, such as the libraries, do not count.
         memory = int(gigabytes * 2**30)
