@@ -22,7 +22,7 @@ from ci.reproduction.plan import draws_of, efforts_of, load_plan
 from ci.reproduction.records import Records
 from ci.reproduction.report import Filled, summary, text_of, write_index, write_page
 from ci.reproduction.running import Order, jobs_of, run_jobs
-from ci.reproduction.values import Experiment, Paper, Table, set_of
+from ci.reproduction.values import FULL, Experiment, Paper, Table, set_of
 from ci.reproduction.worker import Worker, load_paper
 
 HERE = Path(__file__).parent
@@ -91,10 +91,6 @@ def run(paper: Paper, arguments: argparse.Namespace, order: Order, workers: Sequ
     given = {"seconds": arguments.limit, "gigabytes": arguments.memory}
     limits = {name: value for name, value in given.items() if value is not None}
     run_jobs([replace(job, experiment=replace(job.experiment, **limits)) for job in jobs], order, workers)
-
-
-#: Behind a table's number in `reasons.toml`: reasons of its cells at the paper's sizes, which others do not hold for.
-FULL = " at the paper's sizes"
 
 
 def filled(paper: Paper, tables: Sequence[Table], results: Path, paper_sizes: bool) -> list[Filled]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ci.reproduction.compare import MARKS, Compared
 from ci.reproduction.plan import Effort
-from ci.reproduction.values import Paper, Table, set_of
+from ci.reproduction.values import FULL, Paper, Table, set_of
 
 __all__ = ["Filled", "cells_of", "summary", "text_of", "write_index", "write_page"]
 
@@ -89,7 +89,7 @@ def head_of(table: Table) -> list[str]:
 
 def title_of(paper: Paper, table: Table) -> str:
     """Title of a table."""
-    said = ", synthetic sets at the paper's sizes" if table.full else ""
+    said = f", synthetic sets{FULL}" if table.full else ""
     return f"{table.kind.capitalize()} {table.number}: {table.title}{said}"
 
 
@@ -210,7 +210,7 @@ def write_index(
     titles = ("=", "+", "-", "1", "o", "x", "N", ".")
     rows = [["paper", "cells", *titles]]
     for paper, tables in papers:
-        for full, said in ((False, ""), (True, ", synthetic sets at the paper's sizes")):
+        for full, said in ((False, ""), (True, f", synthetic sets{FULL}")):
             marks = count([one for one in tables if one[0].full == full])
             if marks:
                 counts = str(sum(marks.values())), *(str(marks[mark]) for mark in titles)

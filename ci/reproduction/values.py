@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Cell", "Experiment", "Paper", "Published", "Table", "set_of"]
+__all__ = ["FULL", "Cell", "Experiment", "Paper", "Published", "Table", "set_of"]
 
+#: What is said behind a table, or its number, of which the synthetic sets have as many rows as the paper's.
+FULL = " at the paper's sizes"
 #: (system, column).
 Cell = tuple[str, str]
 
