@@ -18,7 +18,7 @@ from ci.reproduction.pictures import draw_figure
 from ci.reproduction.plan import draws_of, efforts_of, load_plan
 from ci.reproduction.printed import printed
 from ci.reproduction.records import Record, Records
-from ci.reproduction.report import count, summary, text_of, write_index, write_page
+from ci.reproduction.report import cells_of, count, summary, text_of, write_index, write_page
 from ci.reproduction.scores import scores
 from ci.reproduction.values import Experiment, Paper, Published, Table, set_of
 from ci.reproduction.worker import load_paper
@@ -83,6 +83,12 @@ def test_a_cell_by_hand(tmp_path):
     assert a.errors == pytest.approx(-(3**0.5))
     assert (a.mark, b.mark, c.mark) == ("=", "x", ".")
     assert a.also == {"accuracy": pytest.approx(30)}
+
+
+def test_how_far_a_cell_is_apart(tmp_path):
+    """Ten errors are said, a thousand are not: of few draws the error may be next to nothing."""
+    near, far = filled(tmp_path / "near", [0.40, 0.42])[0], filled(tmp_path / "far", [0.40, 0.4001])[0]
+    assert [cells_of(table(), cell)[5] for cell in (near, far)] == ["-9.0", "beyond -50"]
 
 
 def test_reasons():
@@ -162,7 +168,9 @@ def test_pages(tmp_path):
     assert "| paper | methods | table 4 | 2 | 1 | 6 | 1 |" in index  # a: three draws of 2 s; b: a draw without seconds
 
 
-def test_draws_at_the_papers_sizes_stand_beside_those_of_few_rows(tmp_path):
+def test_draws_at_the_papers_sizes_stand_beside_those_of_few_rows(tmp_path, monkeypatch):
+    reasons = {"paper/4": {"a | *": "few rows"}, "paper/4 at the paper's sizes": {"a | *": "many rows"}}
+    monkeypatch.setattr(command, "load_reasons", lambda path: reasons)
     paper = Paper("paper", "A paper", (table(), table(number="5", metric="purity")))
     filled(tmp_path, [0.40, 0.42])
     Records(tmp_path, "paper", "methods").add(Record("a", "TB-1M", 0, True, {"NMI": 0.5}))
@@ -177,6 +185,7 @@ def test_draws_at_the_papers_sizes_stand_beside_those_of_few_rows(tmp_path):
     assert "| {doc}`paper` | 6 | 0 | 0 | 1 |" in index
     assert "| {doc}`paper`, synthetic sets at the paper's sizes | 1 | 0 | 0 | 0 | 1 |" in index
     assert [found[0][1][0].ours, found[1][1][0].ours] == pytest.approx([41, 50])
+    assert [found[0][1][0].reason, found[1][1][0].reason] == ["few rows", "many rows"]
 
 
 def test_a_cell_counts_once(tmp_path):
@@ -189,6 +198,8 @@ def test_a_cell_counts_once(tmp_path):
     expected = {"=": 1, "x": 1, ".": 1}
     assert count([(table(), cells), (figure, bare), sizes]) == expected
     assert count([(figure, bare), sizes, (table(), cells)]) == expected
+    in_full = replace(table(), full=True), cells[:1]
+    assert count([(table(), cells), in_full]) == expected | {"=": 2}
 
 
 def test_a_figure_over_two_parameters_is_a_grid(tmp_path):
