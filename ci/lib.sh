@@ -1,4 +1,4 @@
-# Shared by the commands in this folder: `source` it, then call `environment EXTRAS`.
+# Shared by the commands in this folder: `source` it, then call `environment [EXTRA]`.
 #
 # DASKCLUSTER_VENV         the virtual environment, by default .venv in the checkout
 # DASKCLUSTER_PYTHON       the Python that makes it, by default the first one found that is new enough
@@ -38,10 +38,10 @@ find_python() {
         "Install one (on Debian and Ubuntu: apt install python3 python3-venv) or name it: DASKCLUSTER_PYTHON=/path/to/python3 $0"
 }
 
-# Make the environment and install the checkout into it with the extras named in $1 (editable, pinned). The stamp
-# holds a checksum of all that the result depends on, so the next call returns at once.
+# Make the environment and install the checkout into it with what all commands need, and the extra named in $1
+# (editable, pinned). The stamp holds a checksum of all that the result depends on, so the next call returns at once.
 environment() {
-    local extras=$1 stamp=$venv/.daskcluster-stamp wanted python
+    local extras=plot,convert,test,docs,reproduction${1:+,$1} stamp=$venv/.daskcluster-stamp wanted python
     [[ -r $constraints ]] || fail "no file of pins at $constraints (DASKCLUSTER_CONSTRAINTS)"
     wanted=$({ printf '%s %s\n' "$root" "$extras"; cat -- "$root/pyproject.toml" "$constraints"; } | cksum)
     if [[ -x $venv/bin/python && -f $stamp && $(<"$stamp") == "$wanted" ]]; then
