@@ -114,7 +114,7 @@ def filled_in_full(paper: Paper, results: Path) -> list[Filled]:
             columns=tuple(column for column in table.columns if set_of(column) in SYNTHETIC),
             full=True,
         )
-        drawn = [cell for cell in filled(paper, [full], results, True)[0][1] if cell.mark != "."]
+        drawn = [cell for cell in filled(paper, [full], results, True)[0][1] if cell.tried]
         found += [(full, drawn)] if drawn else []
     return found
 

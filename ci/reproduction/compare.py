@@ -21,7 +21,7 @@ MARKS = {
     "1": "one draw: no standard error",
     "o": "ours only: the text of the paper gives no value",
     "x": "no labels: time or memory limit, or an error",
-    "N": "the paper has no value either (out of memory there)",
+    "N": "the paper did not run it either, or could not",
     ".": "not run",
 }
 
@@ -43,6 +43,11 @@ class Compared:
     failed: str
     mark: str
     reason: str
+
+    @property
+    def tried(self) -> bool:
+        """Whether there is a draw of it, be it one that failed."""
+        return bool(self.draws or self.failed)
 
 
 def load_reasons(path: Path) -> dict[str, dict[str, str]]:
@@ -68,10 +73,12 @@ def find_reason(reasons: Mapping[str, str], system: str, column: str) -> str:
     return ""
 
 
-def mark_of(ours: float | None, error: float | None, published: Published | None, failed: str, digits: int) -> str:
-    """The mark of a cell, a key of `MARKS`. `digits` are those the paper prints."""
+def mark_of(
+    ours: float | None, error: float | None, published: Published | None, failed: str, digits: int, none: bool = False
+) -> str:
+    """The mark of a cell, a key of `MARKS`. `digits` are those the paper prints, with `none` it has no value."""
     if ours is None:
-        return "." if not failed else ("N" if published is None else "x")
+        return "N" if none else ("x" if failed else ".")
     if published is None:
         return "o"
     if error is None:
@@ -100,7 +107,7 @@ def _cell(table: Table, system: str, column: str, records: Sequence[Record], rea
     spread = stdev(values) if len(values) > 1 else None
     error = None if spread is None else spread / len(values) ** 0.5
     published = table.published.get((system, column))
-    mark = mark_of(ours, error, published, failed, table.digits)
+    mark = mark_of(ours, error, published, failed, table.digits, (system, column) in table.none)
     if not table.compared and ours is not None:
         mark = ""
     apart = None

@@ -42,10 +42,13 @@ taken.
 **CA.** uspec_usenc_2019 and fast_csc_and_secrp_2017 call CA what is purity (the second by its eq. (34)); isec_2020
 has accuracy by one-to-one matching. Each page says which of the two stands beside the paper's column.
 
-Comparators stand in `ci/reproduction/systems`, one file each, written from the papers that introduced them, and are
-tested on cases solved by hand or against independent programs; those that the package has for users (EAC, WCT, KCC,
-ECC, PTGP, LWGP, SEC, ISEC) are the package's. The papers' numbers are typed from their text. Where the text has
-curves or a picture, ours stand alone. Draws are in `ci/reproduction/draws`, a line each.
+Comparators stand in `ci/reproduction/systems`, one file each, and are tested on cases solved by hand or against
+independent programs; those that the package has for users (EAC, WCT, KCC, ECC, PTGP, LWGP, SEC, ISEC) are the
+package's. Not all are written from the papers that introduced them: CSP, SL, CCS and SCACS follow the equations of the
+paper that compares them, ESCG its authors' program, and EulerSC, FastESC and ECMC what others say of them, with
+choices of ours that their files name, as these papers were not at hand. The papers' numbers are typed from their text,
+but for rows of averages and ranks. Where the text has curves or a picture, ours stand alone. Draws are in
+`ci/reproduction/draws`, a line each.
 """.strip().splitlines()
 
 HOW_LONG = """
@@ -96,7 +99,7 @@ def title_of(paper: Paper, table: Table) -> str:
 def text_of(paper: Paper, filled: Filled) -> str:
     """A table for the terminal."""
     table, cells = filled
-    rows = [head_of(table), *(cells_of(table, cell) for cell in cells if cell.mark != ".")]
+    rows = [head_of(table), *(cells_of(table, cell) for cell in cells if cell.tried)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     marks = count([filled])
@@ -136,13 +139,19 @@ def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _not_run(cells: Sequence[Compared]) -> list[str]:
-    """A sentence that names the cells without a draw, column by column, if there are any."""
+    """Sentences that name the cells without a draw, column by column, if there are any."""
+    return [
+        f"{said}: {named}."
+        for said, mark in (("Not run", "."), ("Not run, nor in the paper", "N"))
+        if (named := _named(cells, [cell for cell in cells if cell.mark == mark and not cell.tried]))
+    ]
+
+
+def _named(cells: Sequence[Compared], some: Sequence[Compared]) -> str:
+    """The names of some of a table's cells."""
     left: dict[str, list[str]] = {}
-    for cell in cells:
-        if cell.mark == ".":
-            left.setdefault(cell.column, []).append(cell.system)
-    if not left:
-        return []
+    for cell in some:
+        left.setdefault(cell.column, []).append(cell.system)
     systems = list(dict.fromkeys(cell.system for cell in cells))
     named: dict[tuple[str, str], list[str]] = {}  # systems, set: parameters
     for column, row in left.items():
@@ -153,7 +162,7 @@ def _not_run(cells: Sequence[Compared]) -> list[str]:
         every = [cell.column for cell in cells if set_of(cell.column) == name and cell.system == systems[0]]
         parameters = "" if not all(found) else ", all of them" if len(found) == len(every) else f" @ {'; '.join(found)}"
         said.append(f"{name}{parameters}: {who}")
-    return ["Not run: " + "; ".join(said) + "."]
+    return "; ".join(said)
 
 
 def write_page(folder: Path, paper: Paper, tables: Sequence[Filled], pictures: Sequence[str]) -> None:
@@ -169,7 +178,7 @@ def write_page(folder: Path, paper: Paper, tables: Sequence[Filled], pictures: S
         lines += [f"## {title_of(paper, table)}", ""]
         if table.note:
             lines += [table.note, ""]
-        run = [cell for cell in cells if cell.mark != "."]
+        run = [cell for cell in cells if cell.tried]
         if run:
             lines += [*_markdown([head_of(table), *(cells_of(table, cell) for cell in run)]), ""]
         lines += [line for said in _not_run(cells) for line in (said, "")]

@@ -61,6 +61,7 @@ class Table:
     grid: tuple[str, ...] = ()  # names of the two parameters that the columns of a figure are, drawn as a grid
     result: bool = True  # whether its cells count; the sizes of the sets do not
     full: bool = False  # what of another table was drawn at the paper's sizes
+    none: frozenset[Cell] = frozenset()  # cells that the paper says it did not run, or could not
 
     @property
     def compared(self) -> bool:

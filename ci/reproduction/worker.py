@@ -48,7 +48,8 @@ def _warm() -> None:
 
     rows = np.random.default_rng(0).random((3000, 2))
     base = np.asarray(dc.USENC(3, n_base_clusterings=3, n_representatives=200, random_state=0).fit(rows).base_labels_)
-    dc.SEC(3, random_state=0).fit(base)
+    for n_components in (None, 2):
+        dc.SEC(3, n_components=n_components, random_state=0).fit(base)
 
 
 def _limit(seconds: float) -> None:

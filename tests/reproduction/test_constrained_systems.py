@@ -14,7 +14,7 @@ from ci.reproduction.systems.cop_kmeans import ConstraintsFailed, constrained_km
 from ci.reproduction.systems.landmarks import landmark_matrix
 from ci.reproduction.systems.neighbor_graph import neighbor_graph
 from ci.reproduction.systems.scacs import scacs_vectors, scalable_constrained_spectral_clustering
-from ci.reproduction.systems.sec_svd import binary_matrix, sec_by_svd
+from ci.reproduction.systems.sec_svd import binary_matrix, projected_rows, sec_by_svd
 from tests.reference.fast_csc import full_eigenvectors, full_problem, landmark_affinities, pairs_of_labels, scaled
 
 
@@ -129,22 +129,41 @@ def test_binary_matrix_by_hand():
         binary_matrix(np.array([[0, -1]]))
 
 
-def test_all_singular_vectors_change_nothing():
-    """The partition is then the best of weighted k-means, found by trying all."""
-    B = binary_matrix(BASE).toarray()
-    weights = (B @ B.T).sum(axis=1)
-    points = B / weights[:, None]
+#: Sizes of clusters differ, so that the best partition is another one without the weights, or without the division.
+UNEVEN = np.array([[0, 1, 1], [0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 0, 1], [1, 1, 0]])
+
+
+def best_partition(points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Of weighted k-means with two clusters, by trying all."""
 
     def objective(labels: np.ndarray) -> float:
         total = 0.0
-        for c in set(labels.tolist()):
-            inside = labels == c
+        for inside in (labels == 0, labels == 1):
             center = np.average(points[inside], axis=0, weights=weights[inside])
             total += float((weights[inside] * ((points[inside] - center) ** 2).sum(axis=1)).sum())
         return total
 
-    every = [np.array([(number >> i) & 1 for i in range(6)]) for number in range(1, 32)]
-    best = min(objective(labels) for labels in every)
-    found = sec_by_svd(BASE, 2, 6, random_state=0)
-    assert objective(found) == pytest.approx(best)
-    assert dc.metrics.rand_index(found, sec_by_svd(BASE, 2, 2, random_state=0)) == 1
+    n = len(points)
+    return min((np.array([(code >> row) & 1 for row in range(n)]) for code in range(1, 2 ** (n - 1))), key=objective)
+
+
+def test_all_singular_vectors_change_nothing():
+    """The partition is then the best of weighted k-means on b / w."""
+    B = binary_matrix(UNEVEN).toarray()
+    weights = (B @ B.T).sum(axis=1)
+    found = sec_by_svd(UNEVEN, 2, 6, random_state=0)
+    assert dc.metrics.rand_index(found, best_partition(B / weights[:, None], weights)) == 1
+    for points, others in ((B / weights[:, None], np.ones(8)), (B, weights)):
+        assert dc.metrics.rand_index(found, best_partition(points, others)) < 1
+
+
+def test_rows_on_singular_vectors():
+    """B V of the decomposition B = U S V' by LAPACK, up to signs, over the row sums of B B'."""
+    B = binary_matrix(UNEVEN)
+    points, weights = projected_rows(B, 2)
+    sums = (B @ B.T).toarray().sum(axis=1)
+    np.testing.assert_allclose(weights, sums / sums.mean())
+    expected = (B @ np.linalg.svd(B.toarray())[2][:2].T) / weights[:, None]
+    np.testing.assert_allclose(np.abs(points), np.abs(expected), atol=1e-12)
+    one = sec_by_svd(UNEVEN, 2, 1, random_state=0)
+    assert dc.metrics.rand_index(one, best_partition(points[:, :1], weights)) == 1

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import daskcluster as dc
 from ci.reproduction import __main__ as command
 from ci.reproduction.compare import compare, find_reason, load_reasons, mark_of
 from ci.reproduction.ensembles import kmeans_pool
+from ci.reproduction.papers.fast_csc_and_secrp_2017 import SampledFastCSC
 from ci.reproduction.papers.uspec_usenc_2019 import Settings, settings_of
 from ci.reproduction.pictures import draw_figure
 from ci.reproduction.plan import draws_of, efforts_of, load_plan
@@ -44,7 +46,9 @@ def test_marks():
     fifty = Published(50.0, 1.0)
     assert mark_of(None, None, fifty, "", 2) == "."
     assert mark_of(None, None, fifty, "time limit", 2) == "x"
-    assert mark_of(None, None, None, "time limit", 2) == "N"
+    assert mark_of(None, None, None, "time limit", 2) == "x"
+    assert mark_of(None, None, None, "", 2, none=True) == "N"
+    assert mark_of(40.0, 1.0, None, "", 2, none=True) == "o"
     assert mark_of(40.0, 1.0, None, "", 2) == "o"
     assert mark_of(50.0, None, fifty, "", 2) == "1"
     assert mark_of(51.9, 1.0, fifty, "", 2) == "="
@@ -156,6 +160,8 @@ def test_pages(tmp_path):
     assert "50.00 ± 1.00" in shown
     assert "48.00 ± 2.00" in shown
     assert "Not run: TB-1M: c." in shown
+    left = compare(table(none={("c", "TB-1M")}), Records(tmp_path, "paper", "methods"), False, {})
+    assert text_of(paper, (table(), left)).splitlines()[-1] == "Not run, nor in the paper: TB-1M: c."
     assert not any(line.startswith(".") for line in text_of(paper, (table(metric="seconds"), cells)).splitlines())
     assert summary([(table(), cells)]).startswith("3 cells: 1 within two standard errors of ours; 1 no labels")
     write_page(tmp_path, paper, [(table(), cells)], [])
@@ -194,7 +200,7 @@ def test_a_cell_counts_once(tmp_path):
     figure = replace(table(), kind="figure", number="1", published={})
     bare = compare(figure, Records(tmp_path, "paper", "methods"), False, {})
     sizes = replace(table(), result=False, metric="size"), cells
-    assert [cell.mark for cell in bare] == ["o", "N", "."]
+    assert [cell.mark for cell in bare] == ["o", "x", "."]
     expected = {"=": 1, "x": 1, ".": 1}
     assert count([(table(), cells), (figure, bare), sizes]) == expected
     assert count([(figure, bare), sizes, (table(), cells)]) == expected
@@ -242,9 +248,11 @@ def test_some_published_cells():
     assert uspec.tables[0].published["LSC-K", "SF-2M"] == Published(66.45, 6.15)
     assert uspec.tables[4].published["ECC", "CC-5M"] == Published(62.71, 5.38)
     assert ("SC", "Covertype") not in uspec.tables[0].published
+    assert ("SC", "Covertype") in uspec.tables[0].none
     assert sec.tables[0].published["HCC", "mm"] == Published(-0.0006)
     assert isec.tables[1].published["RCE", "breast_w"] == Published(0.8064)
     assert ("RCE", "pendigits") not in isec.tables[1].published
+    assert isec.tables[1].none == {("RCE", "pendigits"), ("RCE", "MNIST4K")}
 
 
 def test_settings_of_varied_cells():
@@ -273,6 +281,17 @@ def test_base_clusterings(monkeypatch):
     assert base.max() <= 4
 
 
+def test_the_sample_rate_of_a_figure_is_the_one_that_is_asked_for():
+    """The library's k-means would see all of 2,000 rows, as they are fewer than it samples."""
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    few, all_rows = (
+        SampledFastCSC(3, n_representatives=50, sample_rate=rate, random_state=0).fit(X) for rate in (0.01, 1.0)
+    )
+    library = dc.FastCSC(3, n_representatives=50, sample_rate=0.01, random_state=0).fit(X)
+    np.testing.assert_array_equal(library.labels_, all_rows.labels_)
+    assert (few.labels_ != all_rows.labels_).any()
+
+
 def test_names_of_columns():
     assert set_of("MNIST @ p=200") == "MNIST"
     assert set_of("TB-1M") == "TB-1M"
@@ -292,5 +311,8 @@ def test_absent_sets_are_named_and_pages_written(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr("sys.argv", ["reproduce", "isec_2020", "--table", "2", "--report-only", *folders])
     command.main()
     said = capsys.readouterr().out
-    assert "isec_2020: 120 cells: 120 not run. Absent sets: COIL20, Dslr" in said
+    assert (
+        "isec_2020: 120 cells: 2 the paper did not run it either, or could not; 118 not run. Absent sets: COIL20, Dslr"
+        in said
+    )
     assert {f"{name}.md" for name in [*PAPERS, "index"]} == {path.name for path in (tmp_path / "docs").iterdir()}

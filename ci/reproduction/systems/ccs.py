@@ -41,6 +41,8 @@ def generalized_constrained_clustering(
     -----
     fast_csc_and_secrp_2017 runs it on 30 nearest neighbours with alpha = 5. The embedding is the original's: the
     columns' mean, weighted by degrees, is subtracted, they are scaled to equal length, then the rows to unit length.
+    Constraints have the weights that they are given, 1 for labels; weights by degrees, which the original gives to
+    those without any, are not made.
     """
     check_integer("n_clusters", n_clusters, 1)
     W = scipy.sparse.csr_array(neighbor_graph(np.asarray(X, np.float64), n_neighbors))

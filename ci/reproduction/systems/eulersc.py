@@ -1,7 +1,8 @@
 """EulerSC: Euler spectral clustering, Wu, Zheng, Lai, Suen, Euler clustering on large-scale dataset, 2018.
 
-The paper was not at hand: the map is the one of Liwicki et al., Euler principal component analysis, 2013, with its
-alpha; the scaling of the data is ours.
+The paper was not at hand, only its abstract: the map is the one of Liwicki et al., Euler principal component analysis,
+2013, with its alpha. The scaling of the data is ours, and so is the constant that keeps affinities from being negative,
+where the paper has a "positive Euler kernel".
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """LSC-K and LSC-R: landmark-based spectral clustering, Chen and Cai, AAAI 2011, by exchanging one stage of U-SPEC.
 
-docs/adding_a_method.md tells how it is made.
+docs/adding_a_method.md tells how it is made. What U-SPEC's other stages do and the paper does not: rows of the
+embedding have unit length (as in the authors' program, which also leaves out the first vector), sigma is the mean
+distance to the nearest landmarks, landmarks by k-means are where it rests and not after five iterations, specks of the
+graph are left out, and k-means has three starts.
 """
 
 from __future__ import annotations

@@ -14,28 +14,33 @@ from daskcluster.runtime.seeding import root_seed, stream
 from daskcluster.typing import Seed
 from daskcluster.validation import check_integer
 
-__all__ = ["binary_matrix", "sec_by_svd"]
+__all__ = ["binary_matrix", "projected_rows", "sec_by_svd"]
 
 
 def sec_by_svd(
     labels: NDArray[Any], n_clusters: int, n_components: int, *, n_init: int = 10, random_state: Seed = None
 ) -> NDArray[np.int32]:
-    """Consensus (n,) of base clusterings (n, g): weighted k-means on the rows b / w, projected on singular vectors.
+    """Consensus (n,) of base clusterings (n, g): weighted k-means on rows b / w that are projected on singular vectors.
 
     Notes
     -----
-    Lemma 1 and section 4.1: the singular vectors of the rows b / w come from their Gram matrix, (d', d'), and the rows
-    are multiplied by them, O(d'**3 + n d'**2 + n d' rd).
+    Lemma 1 and section 4.1: the singular vectors of B come from its Gram matrix, (d', d'), and B is multiplied by
+    them, O(d'**3 + n d'**2 + n d' rd). Rows are divided by w and weighted by it as without a projection.
     """
     check_integer("n_clusters", n_clusters, 1)
-    B = binary_matrix(labels)
-    weights = np.asarray(B @ np.asarray(B.sum(axis=0)).ravel()).ravel()  # row sums of the co-association matrix
-    scaled = scipy.sparse.csr_array(scipy.sparse.diags_array(weights.mean() / weights) @ B)
-    gram = np.asarray((scaled.T @ scaled).todense())
-    _, vectors = largest_eigenpairs(gram, min(n_components, len(gram)))
+    points, weights = projected_rows(binary_matrix(labels), n_components)
     seed = int(stream(root_seed(random_state), "kmeans").integers(2**31))
     kmeans = KMeans(n_clusters, n_init=n_init, random_state=seed)
-    return np.asarray(kmeans.fit(scaled @ vectors, sample_weight=weights).labels_, np.int32)
+    return np.asarray(kmeans.fit(points, sample_weight=weights).labels_, np.int32)
+
+
+def projected_rows(B: scipy.sparse.csr_array, n_components: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Rows of B V / w (n, rd), with V the first right singular vectors of B, and w (n,), over the mean of w."""
+    weights = np.asarray(B @ np.asarray(B.sum(axis=0)).ravel()).ravel()  # row sums of the co-association matrix
+    weights = weights / weights.mean()
+    gram = np.asarray((B.T @ B).todense())
+    _, vectors = largest_eigenpairs(gram, min(n_components, len(gram)))
+    return np.asarray(B @ vectors / weights[:, None]), weights
 
 
 def binary_matrix(labels: NDArray[Any]) -> scipy.sparse.csr_array:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ci.reproduction.systems.common import cluster_rows
 from daskcluster.constraints.embedding import unit_rows
 from daskcluster.linalg import largest_eigenpairs
+from daskcluster.runtime.seeding import root_seed, stream
 from daskcluster.typing import Seed
 
 __all__ = ["spectral_clustering"]
@@ -34,6 +35,6 @@ def spectral_clustering(
     if len(degrees) <= DENSE_ROWS:
         _, vectors = largest_eigenpairs(normalized.toarray(), n_clusters)
     else:
-        start = np.random.default_rng(0).standard_normal(len(degrees))
+        start = stream(root_seed(random_state), "start").normal(size=len(degrees))
         _, vectors = scipy.sparse.linalg.eigsh(normalized, n_clusters, which="LA", v0=start)
     return cluster_rows(unit_rows(vectors), n_clusters, random_state)
