@@ -44,6 +44,38 @@ def test_one_cluster(name):
     assert system(name)(EXAMPLE, 1, random_state=0).tolist() == [0] * 7
 
 
+@pytest.mark.parametrize("often", ["first", "second"])
+def test_rows_that_agree_more_often_stay_together_in_cspa(often):
+    """Four rows in a ring, of which two opposite links count 2 and the others 1."""
+    first, second = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0])
+    expected = first if often == "first" else second
+    found = system("CSPA")(np.stack([first, second, expected], axis=1), 2, random_state=0)
+    assert (found[:, None] == found).tolist() == (expected[:, None] == expected).tolist()
+
+
+def test_base_clusters_weigh_and_hold_rows_in_mcla():
+    """Of base clusters of 8, 3, 3 and 2 rows the first is a half by its rows, and not by its number.
+
+    Row 7 is in that one, which is all of its meta-cluster, and in two of the three of the other one.
+    """
+    members = [[0, 1, 2, 3, 4, 5, 6, 7], [7, 8, 9], [7, 9, 10], [10, 11]]
+    base = np.full((12, 4), -1)
+    for j, rows in enumerate(members):
+        base[rows, j] = 0
+    found = system("MCLA")(base, 2, random_state=0)
+    assert (found == found[0]).tolist() == [True] * 8 + [False] * 4
+
+
+def test_a_base_cluster_is_cut_once_in_hgpa():
+    """Three thirds cut four halves, which are too large for a part.
+
+    That each half is in three pieces does not count: two thirds that are cut so that it is in two would cost more.
+    """
+    thirds, halves = np.repeat([0, 0, 1, 1, 2, 2], 4), np.repeat([0, 1, 0, 1, 0, 1], 4)
+    found = system("HGPA")(np.stack([thirds, halves, halves], axis=1), 3, random_state=0)
+    assert (found[:, None] == found).tolist() == (thirds[:, None] == thirds).tolist()
+
+
 def test_a_half_of_a_hypergraph_has_55_percent_at_most():
     """Of 40 rows one part may have 22, as of base clusters of 22 and 18; of 24 and 16 one must be cut."""
     pytest.importorskip("mtkahypar")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ci.reproduction.systems import gcc
-from ci.reproduction.systems.ecmc import complete, completed_consensus
+from ci.reproduction.systems.ecmc import agreed_pairs, complete, completed_affinity, completed_consensus
+from tests.reference.two_parts import first_vectors, normalized_affinity, two_means, unit_length
 
 #: The four labelings of seven objects of Strehl and Ghosh, 2002, and their consensus.
 EXAMPLE = np.array([[1, 1, 1, 2, 2, 3, 3], [2, 2, 2, 3, 3, 1, 1], [1, 1, 2, 2, 3, 3, 3], [1, 2, -1, 1, 2, -1, -1]]).T
@@ -51,8 +52,43 @@ def test_a_low_rank_matrix_is_completed():
     assert np.abs(given - truth).max() == 1
 
 
+def test_agreed_pairs_by_hand():
+    """Of four base clusterings, pairs agree in 4, 2, 1 or 0; what agrees at times is not known."""
+    base = np.array([[0, 0, 0, 0], [0, 0, 1, 1], [0, 1, 2, 2], [1, 2, 2, 3]])
+    S, known = agreed_pairs(base, 0.0, 0.5)
+    assert S.tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    assert known.tolist() == [[1, 1, 0, 1], [1, 1, 0, 1], [0, 0, 1, 0], [1, 1, 0, 1]]
+    S, known = agreed_pairs(base, 0.25, 0.75)
+    assert S.tolist() == np.eye(4).tolist()
+    assert known.tolist() == [[1, 0, 1, 1], [0, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]]
+
+
+def test_a_wrong_pair_is_corrected():
+    """One row of each block is in a base cluster of these two in half of the base clusterings.
+
+    At a penalty of 1 / sqrt(60) that pair is an error; from 1 on, it would be cheaper as a part of the matrix.
+    """
+    truth = np.repeat([0, 1], 30)
+    base = np.repeat(truth[:, None], 4, axis=1)
+    base[[0, 59], :2] = 2
+    expected = (truth[:, None] == truth).astype(float)
+    S, known = agreed_pairs(base, 0.0, 0.5)
+    assert np.argwhere(expected != S).tolist() == [[0, 59], [59, 0]]
+    assert known.all()
+    np.testing.assert_allclose(completed_affinity(base, 0.0, 0.5), expected, atol=0.01)
+
+
 def test_completed_consensus_finds_the_blocks():
     truth = np.repeat([0, 1, 2], 15)
     draw = np.random.default_rng(1)
     base = np.stack([np.where(draw.random(45) < 0.08, draw.integers(0, 3, 45), truth) for _ in range(20)], axis=1)
     assert same(completed_consensus(base, 3, random_state=0), truth)
+
+
+def test_the_completed_matrix_is_clustered_spectrally():
+    """Degrees, the length of rows and both thresholds matter for these ten rows."""
+    base = np.random.default_rng(191).integers(0, 3, (10, 6))
+    A = np.maximum(completed_affinity(base, 0.0, 0.5), 0)
+    expected = two_means(unit_length(first_vectors(normalized_affinity(A), 2)))
+    for seed in range(3):
+        assert same(completed_consensus(base, 2, random_state=seed), expected)

@@ -16,6 +16,7 @@ from ci.reproduction.systems.neighbor_graph import neighbor_graph
 from ci.reproduction.systems.scacs import scacs_vectors, scalable_constrained_spectral_clustering
 from ci.reproduction.systems.sec_svd import binary_matrix, projected_rows, sec_by_svd
 from tests.reference.fast_csc import full_eigenvectors, full_problem, landmark_affinities, pairs_of_labels, scaled
+from tests.reference.two_parts import two_means, unit_length
 
 
 def groups(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -39,22 +40,35 @@ def test_landmark_matrix_is_that_of_the_formulas():
     np.testing.assert_allclose((few @ (few.T @ np.ones(20))), 1.0)  # unit degrees
 
 
-def test_scacs_solves_csp_of_the_landmark_graph():
-    """With as many landmarks as rows nothing is projected away: eq. (8) of csp_ml_and_fast_csp_ml_2019 on W itself."""
-    X, _, known = groups(1)
-    n = len(X)
-    Z = scipy.sparse.csr_array(scaled(landmark_affinities(X, X, 6)))
-    Q = constraint_matrix(dc.Constraints.from_labels(known), n)
-    dense, W = np.asarray(Q.todense()), (Z @ Z.T).toarray()
-    found = scacs_vectors(Z, Q, 2, 0.1)
-    range_of = scipy.linalg.orth(Z.toarray(), rcond=1e-5)  # only vectors Zhat^T y are looked for
-    L, small = range_of.T @ (np.eye(n) - W) @ range_of, range_of.T @ dense @ range_of
+def scacs_by_the_text(Z: np.ndarray, Q: np.ndarray, n_vectors: int) -> np.ndarray:
+    """Eq. (8) of csp_ml_and_fast_csp_ml_2019 on W = Z Z^T itself, by the general solver, with beta_0 = 0.1."""
+    n = len(Z)
+    range_of = scipy.linalg.orth(Z, rcond=1e-5)  # only vectors Zhat^T y are looked for
+    L, small = range_of.T @ (np.eye(n) - Z @ Z.T) @ range_of, range_of.T @ Q @ range_of
     beta = 0.1 * np.linalg.eigvalsh(small)[-1]
     values, vectors = scipy.linalg.eig(L, small - beta * np.eye(len(small)))
     feasible = vectors[:, (values.real > 1e-8) & (np.abs(values.imag) < 1e-9)].real
     feasible /= np.linalg.norm(feasible, axis=0)
-    expected = range_of @ feasible[:, np.argsort(np.diag(feasible.T @ L @ feasible))[:2]] * np.sqrt(n)
+    return range_of @ feasible[:, np.argsort(np.diag(feasible.T @ L @ feasible))[:n_vectors]] * np.sqrt(n)
+
+
+def test_scacs_solves_csp_of_the_landmark_graph():
+    """With as many landmarks as rows nothing is projected away."""
+    X, _, known = groups(1)
+    Z = scipy.sparse.csr_array(scaled(landmark_affinities(X, X, 6)))
+    Q = constraint_matrix(dc.Constraints.from_labels(known), len(X))
+    found, expected = scacs_vectors(Z, Q, 2, 0.1), scacs_by_the_text(Z.toarray(), np.asarray(Q.todense()), 2)
     np.testing.assert_allclose(found * np.sign((found * expected).sum(axis=0)), expected, atol=1e-4)
+
+
+def test_two_clusters_of_scacs_are_the_signs_of_one_vector():
+    """At another threshold it would be another vector, and its values, or two vectors, would be parted elsewhere."""
+    X = np.random.default_rng(35).normal(size=(12, 2))
+    known = dc.Constraints.from_labels([0, 0, 1, 1, 2, 2, *[-1] * 6])
+    Q = np.asarray(constraint_matrix(known, 12).todense())
+    signs = scacs_by_the_text(scaled(landmark_affinities(X, X, 3)), Q, 1)[:, 0] > 0
+    found = scalable_constrained_spectral_clustering(X, known, 2, n_landmarks=12, random_state=0)
+    assert dc.metrics.rand_index(signs.astype(int), found) == 1
 
 
 @pytest.mark.parametrize("alpha", [0.0, 5.0])
@@ -67,6 +81,19 @@ def test_ccs_solves_the_full_problem(alpha):
     x, vectors = x - x.mean(axis=0), vectors - vectors.mean(axis=0)
     cosines = (x * vectors).sum(axis=0) / np.linalg.norm(x, axis=0) / np.linalg.norm(vectors, axis=0)
     np.testing.assert_allclose(np.abs(cosines), 1.0, rtol=1e-6)
+
+
+def test_ccs_clusters_the_centred_and_scaled_vectors():
+    """The embedding of the full problem at alpha = 5, with degrees; without a step the best two clusters are others."""
+    X = np.random.default_rng(196).normal(size=(9, 2))
+    known = np.array([0, 0, 1, 1, *[-1] * 5])
+    W = neighbor_graph(X, 3)
+    _, x = full_eigenvectors(*full_problem(W.toarray(), *pairs_of_labels(known), 5.0), 2)
+    degrees = W.toarray().sum(axis=1)
+    x = x - np.average(x, axis=0, weights=degrees)
+    expected = two_means(unit_length(x / np.sqrt(np.average(x**2, axis=0, weights=degrees))))
+    found = generalized_constrained_clustering(X, dc.Constraints.from_labels(known), 2, n_neighbors=3, random_state=0)
+    assert dc.metrics.rand_index(expected, found) == 1
 
 
 def test_neighbor_graph_by_hand():

@@ -10,16 +10,25 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.datasets import make_moons
 from sklearn.preprocessing import normalize
 
+from ci.reproduction.systems import fastesc
 from ci.reproduction.systems.common import left_vectors, squared_distances
 from ci.reproduction.systems.escg import efficient_spectral_clustering, supernodes
 from ci.reproduction.systems.eulersc import euler_features, euler_spectral_clustering
-from ci.reproduction.systems.fastesc import explicit_spectral_clustering, fourier_features
+from ci.reproduction.systems.fastesc import explicit_spectral_clustering, explicit_vectors, fourier_features
 from ci.reproduction.systems.kmeans import kmeans
 from ci.reproduction.systems.lsc import LSC
 from ci.reproduction.systems.neighbor_graph import gaussian_graph, neighbor_graph
 from ci.reproduction.systems.nystrom import nystrom_spectral_clustering, nystrom_vectors
 from ci.reproduction.systems.spectral import spectral_clustering
 from daskcluster.metrics import normalized_mutual_info
+from tests.reference.two_parts import (
+    best_two_parts,
+    first_vectors,
+    normalized_affinity,
+    normalized_cut,
+    two_means,
+    unit_length,
+)
 
 
 def blobs() -> tuple[np.ndarray, np.ndarray]:
@@ -32,6 +41,16 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
 def moons() -> tuple[np.ndarray, np.ndarray]:
     X, y = make_moons(300, noise=0.1, random_state=0)
     return X, y
+
+
+def few_rows() -> np.ndarray:
+    """Nine rows for which the length of vectors decides."""
+    return np.random.default_rng(6).normal(size=(9, 2))
+
+
+def together(labels: np.ndarray) -> list[list[bool]]:
+    """A partition without its numbers."""
+    return (labels[:, None] == labels).tolist()
 
 
 ON_ROWS = {
@@ -64,6 +83,22 @@ def test_kmeans_by_cosine_does_not_see_lengths():
     X = scipy.sparse.csr_matrix([[1, 0], [100, 1], [0, 1], [1, 100]])
     labels = kmeans(X, 2, cosine=True, random_state=1)
     assert (labels[:, None] == labels).tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_large_cluster_by_cosine_does_not_draw_rows(seed):
+    """Six rows at 0 degrees and two at 90 and 60, of which the latter is nearer to 90 from any start."""
+    X = scipy.sparse.csr_matrix([[1, 0]] * 6 + [[0, 1], [1, 3**0.5]])
+    labels = kmeans(X, 2, cosine=True, random_state=seed)
+    assert (labels == labels[0]).tolist() == [True] * 6 + [False] * 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_empty_cluster_by_cosine_takes_the_row_that_is_farthest(seed):
+    """Most starts are two equal rows, of which the first has all others; all starts lead to the last row alone."""
+    X = scipy.sparse.csr_matrix([[1, 0]] * 18 + [[2, 1], [0, 1]])
+    labels = kmeans(X, 2, cosine=True, random_state=seed)
+    assert (labels == labels[0]).tolist() == [True] * 19 + [False]
 
 
 def test_neighbor_graph_by_hand():
@@ -105,6 +140,24 @@ def test_large_graphs_take_the_sparse_solver():
     assert labels[0] != labels[-1]
 
 
+def test_rows_of_a_piece_are_together_whatever_they_weigh():
+    """Two pieces; two rows of the first have so heavy a link that their vectors are far longer than all others."""
+    piece = np.zeros((12, 12))
+    piece[0, 1:] = piece[1:, 0] = 0.01
+    piece[0, 1] = piece[1, 0] = 1.0
+    W = scipy.sparse.block_diag([piece, np.ones((10, 10))], format="csr")
+    labels = spectral_clustering(W, 2, random_state=0)
+    assert (labels == labels[0]).tolist() == [True] * 12 + [False] * 10
+
+
+def test_supernodes_of_all_rows_are_scaled_by_degrees():
+    """W R is W then, whose singular vectors, those of the largest |eigenvalues|, are multiplied by D^-1/2."""
+    W = neighbor_graph(few_rows(), 4)
+    A = normalized_affinity(W.toarray())
+    vectors = first_vectors(A @ A, 2) / np.sqrt(W.toarray().sum(axis=1))[:, None]
+    assert together(efficient_spectral_clustering(W, 2, random_state=0)) == together(two_means(vectors))
+
+
 def test_left_vectors_are_those_of_the_decomposition():
     G = np.random.default_rng(0).normal(size=(30, 6))
     found, expected = left_vectors(G, 3), np.linalg.svd(G, full_matrices=False)[0][:, :3]
@@ -120,6 +173,32 @@ def test_nystrom_with_all_rows_gives_the_eigenvectors():
     np.testing.assert_allclose(np.abs((found * expected[:, ::-1]).sum(axis=0)), 1, atol=1e-6)
 
 
+def test_exact_affinities_are_clustered_on_unit_rows(monkeypatch):
+    """What Nyström has with all rows, FastESC with features that are exact; sigma is the mean distance in both."""
+
+    def exact_features(X: np.ndarray, n_features: int, sigma: float, draw: np.random.Generator) -> np.ndarray:
+        return np.linalg.cholesky(np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / (2 * sigma**2)))
+
+    X = few_rows()
+    distances = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+    W = np.exp(-((distances / distances.mean()) ** 2) / 2)
+    expected = two_means(unit_length(first_vectors(normalized_affinity(W), 2)))
+    assert together(nystrom_spectral_clustering(X, 2, n_samples=9, random_state=0)) == together(expected)
+    monkeypatch.setattr(fastesc, "fourier_features", exact_features)
+    assert together(explicit_spectral_clustering(X, 2, random_state=0)) == together(expected)
+
+
+def test_explicit_vectors_are_those_of_the_normalized_affinity():
+    """Degrees are the row sums of Z Z'; those that are negative are set to the least that is not."""
+    Z = np.random.default_rng(0).normal(0.4, 1, (12, 5))
+    W = Z @ Z.T
+    degrees = W.sum(axis=1)
+    assert (degrees < 0).any()
+    half = np.where(degrees > 0, degrees, degrees[degrees > 0].min()) ** -0.5
+    expected = first_vectors(W * half * half[:, None], 3)
+    np.testing.assert_allclose(np.abs((explicit_vectors(Z, 3) * expected).sum(axis=0)), 1)
+
+
 def test_fourier_features_stand_for_the_gaussian():
     X = np.random.default_rng(0).normal(size=(12, 3))
     Z = fourier_features(X, 40_000, 1.5, np.random.default_rng(1))
@@ -131,6 +210,28 @@ def test_euler_features_by_hand():
     F = euler_features(np.array([[0.0, 2.0], [1.0, 2.0], [4.0, 2.0]]), 1.9)
     unit = np.array([0, 0.25, 1])
     np.testing.assert_allclose(F @ F.T, (2 + np.cos(1.9 * np.pi * (unit[:, None] - unit)) + 1) / 2)
+
+
+def test_euler_clustering_cuts_the_graph_of_its_features():
+    """The best partition of all is found, and in every one that is found no row is nearer to the other part.
+
+    What is nearer follows from W: of row i and a part, sum W_jl / vol**2 - 2 sum W_ij / (d_i vol), but for a constant.
+    """
+    X = np.random.default_rng(7).exponential(size=(9, 2)) ** 2
+    F = euler_features(X, 1.0)
+    W = F @ F.T
+    degrees = W.sum(axis=1)
+
+    def distances(part: np.ndarray) -> np.ndarray:
+        volume = degrees[part].sum()
+        return W[part][:, part].sum() / volume**2 - 2 * W[:, part].sum(axis=1) / (degrees * volume)
+
+    found = [euler_spectral_clustering(X, 2, alpha=1.0, random_state=seed) for seed in range(20)]
+    least = normalized_cut(W, best_two_parts(lambda labels: normalized_cut(W, labels), 9))
+    assert min(normalized_cut(W, labels) for labels in found) == pytest.approx(least)
+    for labels in found:
+        first, second = distances(labels == 0), distances(labels == 1)
+        assert (np.where(labels == 0, first - second, second - first) < 1e-9).all()
 
 
 @pytest.mark.parametrize("selection", ["kmeans", "random"])

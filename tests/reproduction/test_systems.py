@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 import daskcluster as dc
 from ci.reproduction.systems.csp import constrained_spectral_clustering, csp_vectors
 from ci.reproduction.systems.spectral_learning import spectral_learning
+from tests.reference.two_parts import first_vectors, two_means, unit_length
 
 
 def partial_labels(y: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
@@ -106,6 +107,17 @@ def test_spectral_learning_sets_affinities_to_1_and_0(kind, expected):
     }[kind]
     found = spectral_learning(W, given, 2, random_state=0)
     assert dc.metrics.rand_index(expected or [0, 0, 1, 1, 1, 1], found) == 1
+
+
+def test_spectral_learning_clusters_the_unit_rows():
+    W, _ = random_graph(9, 4)
+    given = dc.Constraints.from_pairs([(0, 1)], [(0, 2)], n_samples=9)
+    found = spectral_learning(W, given, 2, random_state=0)
+    W[0, 1] = W[1, 0] = 1.0
+    W[0, 2] = W[2, 0] = 0.0
+    degrees = W.sum(axis=1)
+    vectors = first_vectors((W + np.diag(degrees.max() - degrees)) / degrees.max(), 2)
+    assert dc.metrics.rand_index(two_means(unit_length(vectors)), found) == 1
 
 
 def test_competitors_use_constraints():

@@ -14,7 +14,7 @@ from daskcluster.constraints.embedding import unit_rows
 from daskcluster.runtime.seeding import root_seed
 from daskcluster.typing import Seed
 
-__all__ = ["explicit_spectral_clustering", "fourier_features"]
+__all__ = ["explicit_spectral_clustering", "explicit_vectors", "fourier_features"]
 
 
 def fourier_features(
@@ -27,6 +27,18 @@ def fourier_features(
     return result
 
 
+def explicit_vectors(Z: NDArray[np.float64], n_components: int) -> NDArray[np.float64]:
+    """First eigenvectors (n, n_components) of D^-1/2 W D^-1/2 with W = Z Z', as left singular vectors of D^-1/2 Z.
+
+    Notes
+    -----
+    Degrees Z (Z' 1) that are not above 0, which the features do not rule out, are set to the smallest that is.
+    """
+    degrees = Z @ Z.sum(axis=0)
+    degrees = np.maximum(degrees, degrees[degrees > 0].min())
+    return left_vectors(Z / np.sqrt(degrees)[:, None], n_components)
+
+
 def explicit_spectral_clustering(
     X: NDArray[np.float64], n_clusters: int, *, n_features: int = 500, random_state: Seed = None
 ) -> NDArray[np.int32]:
@@ -34,14 +46,10 @@ def explicit_spectral_clustering(
 
     Notes
     -----
-    sigma is the mean distance of 1000 drawn rows. Degrees Z (Z' 1) that are not above 0, which the features do not
-    rule out, are set to the smallest that is.
+    sigma is the mean distance of 1000 drawn rows.
     """
     draw = np.random.default_rng(root_seed(random_state))
     some = X[draw.choice(len(X), min(1000, len(X)), replace=False)]
     sigma = float(np.sqrt(squared_distances(some, some)).mean()) or 1.0
     Z = fourier_features(X, n_features, sigma, draw)
-    degrees = Z @ Z.sum(axis=0)
-    degrees = np.maximum(degrees, degrees[degrees > 0].min())
-    vectors = left_vectors(Z / np.sqrt(degrees)[:, None], n_clusters)
-    return cluster_rows(unit_rows(vectors), n_clusters, random_state)
+    return cluster_rows(unit_rows(explicit_vectors(Z, n_clusters)), n_clusters, random_state)
