@@ -96,14 +96,6 @@ def test_ccs_clusters_the_centred_and_scaled_vectors():
     assert dc.metrics.rand_index(expected, found) == 1
 
 
-def test_neighbor_graph_by_hand():
-    """On a line of three, the outer ones have the middle one as neighbour; it has the nearer of them."""
-    W = neighbor_graph(np.array([[0.0], [1.0], [3.0]]), 1).toarray()
-    sigma = (1 + 1 + 2) / 3
-    near, far = np.exp(-((1 / sigma) ** 2) / 2), np.exp(-((2 / sigma) ** 2) / 2)
-    np.testing.assert_allclose(W, [[0, near, 0], [near, 0, far], [0, far, 0]])
-
-
 @pytest.mark.parametrize("method", [scalable_constrained_spectral_clustering, generalized_constrained_clustering])
 def test_constraints_lead_to_the_classes(method):
     X, truth, known = groups(3)
