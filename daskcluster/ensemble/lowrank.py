@@ -28,6 +28,8 @@ __all__ = [
     "low_rank_bytes",
     "low_rank_representation",
     "mean_by_cluster",
+    "shrink_columns",
+    "shrink_singular_values",
     "spectral_rows",
 ]
 
@@ -88,7 +90,7 @@ def _leading(matrix: NDArray[np.float64], roots: NDArray[np.float64], n_componen
     return largest_eigenpairs(matrix * roots * roots.T, n_components)[1]
 
 
-def _shrink_singular_values(matrix: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
+def shrink_singular_values(matrix: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
     """Singular value thresholding, eq. (11) of isec_2020.
 
     Notes
@@ -106,7 +108,7 @@ def _shrink_singular_values(matrix: NDArray[np.float64], threshold: float) -> ND
     return (matrix @ vectors * (1.0 - threshold / np.sqrt(values))) @ vectors.T
 
 
-def _shrink_columns(matrix: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
+def shrink_columns(matrix: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
     """Columns shortened by a threshold, those below it to 0; eq. (15) of isec_2020."""
     lengths = np.sqrt(np.einsum("ij,ij->j", matrix, matrix))
     kept = lengths > threshold
@@ -167,12 +169,12 @@ def low_rank_representation(
         penalty = FIRST_PENALTY
         history = []
         for _ in range(max_iter):
-            J = _shrink_singular_values(Z + Y2 / penalty, lambda_1 / penalty)  # eq. (11)
+            J = shrink_singular_values(Z + Y2 / penalty, lambda_1 / penalty)  # eq. (11)
             scaled = H * roots
             right = squared + J + S @ (Y1 / penalty - E) + (scaled @ scaled.T - Y2) / penalty
             Z = scipy.linalg.cho_solve(factor, right, overwrite_b=True, check_finite=False)  # eq. (13)
             rest = S - S @ Z
-            E = _shrink_columns(rest + Y1 / penalty, lambda_2 / penalty)  # eq. (15)
+            E = shrink_columns(rest + Y1 / penalty, lambda_2 / penalty)  # eq. (15)
             outer = H @ H.T
             magnitude = np.abs(Z)
             roots = _degree_roots((magnitude + magnitude.T) / 2 + np.abs(outer))

@@ -7,11 +7,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from daskcluster.ensemble.incidence import check_base_clusterings, code_labels, scan_labels
 from daskcluster.ensemble.lowrank import (
-    _shrink_columns,
-    _shrink_singular_values,
     co_association,
     low_rank_representation,
     mean_by_cluster,
+    shrink_columns,
+    shrink_singular_values,
     spectral_rows,
     unit_rows,
 )
@@ -94,12 +94,12 @@ def test_shrinking():
     rng = np.random.default_rng(0)
     M = rng.normal(size=(12, 3)) @ rng.normal(size=(3, 12))
     for threshold in (0.1, 3.0, 1000.0):
-        assert _shrink_singular_values(M, threshold) == pytest.approx(
+        assert shrink_singular_values(M, threshold) == pytest.approx(
             isec.singular_value_threshold(M, threshold), abs=1e-8
         )
         expected = np.stack([isec.shrink_column(q, threshold) for q in M.T], axis=1)
-        assert _shrink_columns(M, threshold) == pytest.approx(expected, abs=1e-12)
-    assert not _shrink_columns(np.zeros((3, 3)), 1.0).any()
+        assert shrink_columns(M, threshold) == pytest.approx(expected, abs=1e-12)
+    assert not shrink_columns(np.zeros((3, 3)), 1.0).any()
 
 
 def test_both_partitions_find_what_noise_hides():

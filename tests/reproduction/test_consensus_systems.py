@@ -1,4 +1,4 @@
-"""GCC and ECMC: the best of three partitions, and the completed matrix."""
+"""GCC, ECMC and RSEC: the best of three partitions, the completed matrix, and the low-rank one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import pytest
 
 from ci.reproduction.systems import gcc
 from ci.reproduction.systems.ecmc import agreed_pairs, complete, completed_affinity, completed_consensus
+from ci.reproduction.systems.rsec import low_rank_partition, robust_consensus, sharpened
+from tests.reference import rsec as slow_rsec
 from tests.reference.two_parts import first_vectors, normalized_affinity, two_means, unit_length
 
 #: The four labelings of seven objects of Strehl and Ghosh, 2002, and their consensus.
@@ -92,3 +94,45 @@ def test_the_completed_matrix_is_clustered_spectrally():
     expected = two_means(unit_length(first_vectors(normalized_affinity(A), 2)))
     for seed in range(3):
         assert same(completed_consensus(base, 2, random_state=seed), expected)
+
+
+def test_sharpened_affinities_by_hand():
+    """Rows of U S^1/2 of M = [[2, 1], [1, 2]]: (3, 1) and (1, 3) in squares, cosine (3 - 1) / 4; signs do not count."""
+    np.testing.assert_allclose(sharpened(np.array([[2.0, 1.0], [1.0, 2.0]])), [[1, 1 / 16], [1 / 16, 1]])
+    np.testing.assert_allclose(sharpened(-np.array([[2.0, 1.0], [1.0, 2.0]])), [[1, 1 / 16], [1 / 16, 1]])
+    np.testing.assert_allclose(sharpened(np.array([[4.0, 2.0], [2.0, 1.0]])), np.ones((2, 2)))  # of rank one
+
+
+def noisy_base(n_rows: int, n_members: int, seed: int) -> np.ndarray:
+    draw = np.random.default_rng(seed)
+    truth = np.arange(n_rows) % 3
+    return np.stack(
+        [np.where(draw.random(n_rows) < 0.2, draw.integers(0, 3, n_rows), truth) for _ in range(n_members)], 1
+    )
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 12])
+def test_rounds_of_rsec_are_those_of_a_slow_program(rounds):
+    base = noisy_base(18, 7, 0)
+    S = (base[:, None] == base).mean(axis=2)
+    H, Z = low_rank_partition(S, 3, lambda_1=0.2, lambda_2=0.05, max_iter=rounds)
+    outer, expected = slow_rsec.solve(S, 3, 0.2, 0.05, rounds)
+    np.testing.assert_allclose(Z, expected, atol=1e-9)
+    np.testing.assert_allclose(H @ H.T, outer, atol=1e-9)
+
+
+def test_blocks_are_represented_by_themselves():
+    """Z is then 0 between blocks and one number in all of them; later rounds change nothing."""
+    truth = np.arange(12) % 3
+    S = (truth[:, None] == truth).astype(float)
+    H, Z = low_rank_partition(S, 3)
+    np.testing.assert_allclose(Z, Z[0, 0] * S, atol=1e-9)
+    assert 0.2 < Z[0, 0] <= 0.25
+    assert np.linalg.matrix_rank(H) == 3
+    np.testing.assert_array_equal(low_rank_partition(S, 3, max_iter=5000)[1], Z)
+
+
+@pytest.mark.parametrize("partition", ["H", "Z"])
+def test_rsec_finds_the_blocks(partition):
+    base = noisy_base(60, 15, 1)
+    assert same(robust_consensus(base, 3, partition=partition, random_state=0), np.arange(60) % 3)
