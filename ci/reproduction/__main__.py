@@ -26,6 +26,9 @@ from ci.reproduction.values import FULL, Experiment, Paper, Table, set_of
 from ci.reproduction.worker import Worker, load_paper
 
 HERE = Path(__file__).parent
+RESULTS = Path("reproduction-results")
+#: Letters of the parts of a table or figure, "2a".
+PARTS = "abcdefghi"
 
 
 def paper_names() -> list[str]:
@@ -47,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--jobs", type=int, metavar="J", help="draws at a time; default: one a core, if the memory has room for them"
     )
-    made.add_argument("--draws", type=int, metavar="D", help="draws of a cell; default: as plan.toml has it, 0 to 3")
+    made.add_argument("--draws", type=int, metavar="D", help="draws of a cell; default: as plan.toml has it")
     made.add_argument("--hours", type=float, default=3.0, help="begin no draw after so many (default %(default)s)")
     made.add_argument("--limit", type=float, metavar="S", help="CPU seconds of a draw; default: 600, of some 900, 3600")
     made.add_argument("--memory", type=float, metavar="GB", help="memory of a draw; default: 6")
@@ -56,9 +59,17 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--paper-sizes", action="store_true", help="synthetic sets with as many rows as in the paper")
     made.add_argument("--data", metavar="FOLDER", help="the real data sets; default: what DASKCLUSTER_DATA names")
     made.add_argument(
-        "--results", type=Path, default=Path("reproduction-results"), metavar="FOLDER", help="draws go here"
+        "--results",
+        type=Path,
+        metavar="FOLDER",
+        help=f"draws go here; default: {RESULTS}, with --report-only those of this repository",
     )
-    made.add_argument("--docs", type=Path, metavar="FOLDER", help="write the pages here, such as docs/reproduction")
+    made.add_argument(
+        "--docs",
+        type=Path,
+        metavar="FOLDER",
+        help="write the pages here, such as docs/reproduction, of papers with draws; the index if all have some",
+    )
     made.add_argument("--report-only", action="store_true", help="run nothing")
     made.add_argument(
         "--retry", action="store_true", help="run draws that failed again, not only if they may take more"
@@ -74,8 +85,40 @@ def chosen(paper: Paper, arguments: argparse.Namespace) -> list[Table]:
     return [
         table
         for table in paper.tables
-        if wanted & {(table.kind, table.number), (table.kind, table.number.rstrip("abcdefghi"))}
+        if wanted & {(table.kind, table.number), (table.kind, table.number.rstrip(PARTS))}
     ]
+
+
+def check_names(asked: argparse.ArgumentParser, arguments: argparse.Namespace, papers: Sequence[Paper]) -> None:
+    """Refuse tables, figures, sets and systems that no chosen paper has: nothing would be run, and nothing said."""
+    tables = [table for paper in papers for table in paper.tables]
+    for kind in ("table", "figure"):
+        numbers = [one.number for one in tables if one.kind == kind]
+        known = dict.fromkeys(spelt for number in numbers for spelt in (number.rstrip(PARTS), number))
+        _refuse(asked, kind, getattr(arguments, kind), list(known))
+    shown = [table for paper in papers for table in chosen(paper, arguments)]
+    _refuse(asked, "sets", arguments.sets or (), list(dict.fromkeys(set_of(c) for one in shown for c in one.columns)))
+    _refuse(asked, "systems", arguments.systems or (), list(dict.fromkeys(s for one in shown for s in one.systems)))
+
+
+def _refuse(asked: argparse.ArgumentParser, option: str, names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            asked.error(f"--{option}: there is no {name}; there are {', '.join(known) or 'none'}")
+
+
+def part_of(tables: Sequence[Filled], arguments: argparse.Namespace) -> list[Filled]:
+    """Tables with the cells of the sets and systems that were asked for."""
+    found = []
+    for table, cells in tables:
+        kept = [
+            cell
+            for cell in cells
+            if (not arguments.sets or set_of(cell.column) in arguments.sets)
+            and (not arguments.systems or cell.system in arguments.systems)
+        ]
+        found += [(replace(table, full=arguments.paper_sizes), kept)] if kept else []
+    return found
 
 
 def run(paper: Paper, arguments: argparse.Namespace, order: Order, workers: Sequence[Worker]) -> None:
@@ -126,6 +169,13 @@ def main() -> None:
     unknown = set(arguments.papers) - set(paper_names())
     if unknown:
         asked.error(f"no paper {', '.join(sorted(unknown))}; there are {', '.join(paper_names())}")
+    papers = [load_paper(name) for name in arguments.papers or paper_names()]
+    check_names(asked, arguments, papers)
+    given = arguments.data or os.environ.get("DASKCLUSTER_DATA")
+    if given and not Path(given).is_dir():
+        asked.error(f"there is no folder of data {given}")
+    if arguments.results is None:
+        arguments.results = HERE / "draws" if arguments.report_only else RESULTS
     if arguments.data:
         os.environ["DASKCLUSTER_DATA"] = str(Path(arguments.data).resolve())
     for name, least in (("jobs", 1), ("draws", 0), ("limit", 1), ("memory", 1), ("hours", 0)):
@@ -137,13 +187,13 @@ def main() -> None:
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
     until = time.monotonic() + 3600 * arguments.hours
     order = Order(arguments.results, arguments.paper_sizes, arguments.retry, until)
-    papers = [load_paper(name) for name in arguments.papers or paper_names()]
     with ExitStack() as stack:
         workers = [stack.enter_context(Worker(max(1, CPU_COUNT // jobs))) for _ in range(jobs)]
         for paper in papers:
             if not arguments.report_only:
                 run(paper, arguments, order, workers)
             found = filled(paper, chosen(paper, arguments), arguments.results, arguments.paper_sizes)
+            found = part_of(found, arguments)
             for one in found:
                 print(text_of(paper, one))
             here = sorted(
@@ -155,10 +205,13 @@ def main() -> None:
 
 
 def write_pages(arguments: argparse.Namespace) -> None:
-    """Pages of all papers, whichever were run now, and the index."""
+    """Pages of all papers that have draws, whichever were run now; the index if all have some."""
     plan = load_plan(HERE / "plan.toml")
     both, efforts = [], {}
     for paper in map(load_paper, paper_names()):
+        if not (arguments.results / paper.name).is_dir():
+            print(f"{arguments.results} has no draws of {paper.name}: no page, and no index", file=sys.stderr)
+            continue
         found = filled_in_full(paper, arguments.results)
         drawn = [
             table.number
@@ -168,8 +221,13 @@ def write_pages(arguments: argparse.Namespace) -> None:
         write_page(arguments.docs, paper, found, drawn)
         both.append((paper, found))
         efforts[paper.name] = efforts_of(paper, plan, arguments.results)
-    write_index(arguments.docs, both, efforts)
+    if len(both) == len(paper_names()):
+        write_index(arguments.docs, both, efforts)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("stopped: draws that are done are kept, and the same command goes on", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)

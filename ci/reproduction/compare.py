@@ -36,7 +36,7 @@ class Compared:
     draws: int
     ours: float | None
     spread: float | None
-    errors: float | None  # (ours - published) in standard errors of ours
+    errors: float | None  # (ours - published) in standard errors of ours; None where both print alike
     seconds: float | None
     paper_seconds: float | None
     also: Mapping[str, float]
@@ -111,11 +111,10 @@ def _cell(table: Table, system: str, column: str, records: Sequence[Record], rea
     if not table.compared and ours is not None:
         mark = ""
     apart = None
-    if ours is not None and published is not None and error and table.compared:
+    near = ours is not None and published is not None and abs(ours - published.mean) <= 0.5 * 10.0**-table.digits
+    if ours is not None and published is not None and error and table.compared and not near:
         apart = (ours - published.mean) / error
-    reason = "" if mark in ("", "=", "+") else find_reason(reasons, system, column)
-    if mark == "-" and not reason:
-        reason = "not explained"
+    reason = (find_reason(reasons, system, column) or "not explained") if mark == "-" else ""
     return Compared(
         system,
         column,

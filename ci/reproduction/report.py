@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,8 @@ errors of *ours*, the seconds, and a mark:
 """.strip().splitlines()
 
 HOW_TO_READ = """
+A cell that stands in a table and in a figure of the same draws counts once, sizes of sets do not count. Most cells have
+three draws, some more, as their draws were cheap or their difference was looked into.
 Differences below half a unit of the last printed digit count as none. With two or three draws the standard error is
 itself a rough guess: two of them cover 70 % and 82 % then, not 95 %, so that some of the `+` and `-` are chance. The
 paper's value counts as exact, though it is a mean of few runs, often over one draw of base clusterings. Nobody looked
@@ -34,10 +37,11 @@ if it gives some of what is missing, *not settled* if it gives the value but ano
 against it, and *not explained*. Choices were tried cell by cell until one gave the value or none was left, mostly with
 two or three draws: that one gives the value does not prove that it is the paper's.
 
-**Seconds** are CPU seconds of the process that ran the draw, all threads together, so that other work on the machine
-does not count; with one thread, as for most draws here, they are those of a quiet clock. They are not compared, since
-the machines differ, and cells of seconds are not counted below. Draws without seconds were made before these were
-taken.
+**Seconds** are CPU seconds of the process that ran the draw, all threads together, so that waiting does not count; but
+draws beside other work take up to three times as many, first draws load what later ones have, and threads that wait
+for each other count. They are rough, and not compared, since the machines differ too; cells of seconds are not counted
+below. Those of an ensemble count its base clusterings in uspec_usenc_2019 and figure 3 of fast_csc_and_secrp_2017, and
+not elsewhere. Draws without seconds were made before these were taken.
 
 **CA.** uspec_usenc_2019 and fast_csc_and_secrp_2017 call CA what is purity (the second by its eq. (34)); isec_2020
 has accuracy by one-to-one matching. Each page says which of the two stands beside the paper's column.
@@ -54,7 +58,7 @@ but for rows of averages and ranks. Where the text has curves or a picture, ours
 HOW_LONG = """
 ## How long all of it takes
 
-Without `--draws` a cell has the draws of `ci/reproduction/plan.toml`, 3 or fewer; cells left out there, most of them
+Without `--draws` a cell has the draws of `ci/reproduction/plan.toml`, 3 for most; cells left out there, most of them
 with hundreds of seconds a draw, run if `--draws` is given. A core takes a draw at a time (`--jobs`). The sum of the
 draws' CPU seconds, base clusterings and reading of data with them, with the means of the draws that there are; cells
 that were never drawn are not in it:
@@ -75,7 +79,7 @@ def cells_of(table: Table, cell: Compared) -> list[str]:
     """The columns of `HEAD` for a cell, further metrics, and the reason."""
     digits = table.digits
     paper = _number(cell.published.mean, cell.published.spread, digits) if cell.published else "—"
-    ours = _number(cell.ours, cell.spread, digits) or (cell.failed or "not run")
+    ours = _number(cell.ours, cell.spread, digits) or (textwrap.shorten(cell.failed, 60) or "not run")
     apart = "" if cell.errors is None else f"{cell.errors:+.1f}"
     if cell.errors is not None and abs(cell.errors) > FAR:
         apart = f"beyond {math.copysign(FAR, cell.errors):+.0f}"

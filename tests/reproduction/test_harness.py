@@ -179,7 +179,8 @@ def test_draws_at_the_papers_sizes_stand_beside_those_of_few_rows(tmp_path, monk
     monkeypatch.setattr(command, "load_reasons", lambda path: reasons)
     paper = Paper("paper", "A paper", (table(), table(number="5", metric="purity")))
     filled(tmp_path, [0.40, 0.42])
-    Records(tmp_path, "paper", "methods").add(Record("a", "TB-1M", 0, True, {"NMI": 0.5}))
+    for number in range(2):
+        Records(tmp_path, "paper", "methods").add(Record("a", "TB-1M", number, True, {"NMI": 0.45}))
     found = command.filled_in_full(paper, tmp_path)
     assert [(one.number, one.full, len(cells)) for one, cells in found] == [
         ("4", False, 3),
@@ -189,8 +190,8 @@ def test_draws_at_the_papers_sizes_stand_beside_those_of_few_rows(tmp_path, monk
     write_index(tmp_path, [(paper, found)], {})
     index = (tmp_path / "index.md").read_text()
     assert "| {doc}`paper` | 6 | 0 | 0 | 1 |" in index
-    assert "| {doc}`paper`, synthetic sets at the paper's sizes | 1 | 0 | 0 | 0 | 1 |" in index
-    assert [found[0][1][0].ours, found[1][1][0].ours] == pytest.approx([41, 50])
+    assert "| {doc}`paper`, synthetic sets at the paper's sizes | 1 | 0 | 0 | 1 |" in index
+    assert [found[0][1][0].ours, found[1][1][0].ours] == pytest.approx([41, 45])
     assert [found[0][1][0].reason, found[1][1][0].reason] == ["few rows", "many rows"]
 
 
@@ -305,8 +306,8 @@ def test_the_command_names_the_papers_it_knows(monkeypatch, capsys):
 
 
 def test_absent_sets_are_named_and_pages_written(monkeypatch, capsys, tmp_path):
-    """Without a folder of data, and without running anything."""
-    monkeypatch.setenv("DASKCLUSTER_DATA", str(tmp_path / "none"))
+    """Without data, and without running anything; papers that have no draws at all get no page."""
+    monkeypatch.setenv("DASKCLUSTER_DATA", str(tmp_path))
     folders = ["--results", str(tmp_path / "draws"), "--docs", str(tmp_path / "docs")]
     monkeypatch.setattr("sys.argv", ["reproduce", "isec_2020", "--table", "2", "--report-only", *folders])
     command.main()
@@ -315,4 +316,38 @@ def test_absent_sets_are_named_and_pages_written(monkeypatch, capsys, tmp_path):
         "isec_2020: 144 cells: 2 the paper did not run it either, or could not; 142 not run. Absent sets: COIL20, Dslr"
         in said
     )
+    assert not (tmp_path / "docs").exists()
+    for name in PAPERS:
+        (tmp_path / "draws" / name).mkdir(parents=True)
+    command.main()
     assert {f"{name}.md" for name in [*PAPERS, "index"]} == {path.name for path in (tmp_path / "docs").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("uspec_usenc_2019 --table 99", "--table: there is no 99; there are 4, 5, 6"),
+        ("uspec_usenc_2019 --figure 1", "--figure: there is no 1; there are none"),
+        ("uspec_usenc_2019 --sets Iris", "--sets: there is no Iris; there are PenDigits, USPS"),
+        ("uspec_usenc_2019 --table 4 --systems KCC", "--systems: there is no KCC; there are k-means, SC"),
+        ("isec_2020 --data nowhere", "there is no folder of data nowhere"),
+    ],
+)
+def test_names_that_there_are_not_are_refused(arguments, said, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["reproduce", *arguments.split(), "--report-only"])
+    with pytest.raises(SystemExit):
+        command.main()
+    assert said in capsys.readouterr().err
+
+
+def test_a_part_is_shown_alone(monkeypatch, capsys):
+    """Of the draws of this repository, as nobody named others."""
+    asked = "reproduce uspec_usenc_2019 --table 4 --sets USPS --systems U-SPEC k-means --report-only"
+    monkeypatch.setattr("sys.argv", asked.split())
+    command.main()
+    said = capsys.readouterr().out
+    assert [line.split()[:2] for line in said.splitlines() if line.startswith("USPS")] == [
+        ["USPS", "k-means"],
+        ["USPS", "U-SPEC"],
+    ]
+    assert "uspec_usenc_2019: 2 cells: " in said
