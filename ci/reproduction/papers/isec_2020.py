@@ -149,6 +149,7 @@ def _table(number: str, title: str, metric: str, text: str) -> Table:
         unit=1,
         digits=4,
         none=none,
+        also=("purity",) if metric == "accuracy" else (),
     )
 
 
