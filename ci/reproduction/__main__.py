@@ -148,7 +148,7 @@ def filled(paper: Paper, tables: Sequence[Table], results: Path, paper_sizes: bo
 
 
 def filled_in_full(paper: Paper, results: Path) -> list[Filled]:
-    """What the page of a paper has: each table and, if there is any, what of it was drawn at the paper's sizes."""
+    """What the page of a paper has: each table and, if some was drawn, what it has at the paper's sizes."""
     found = []
     for table in paper.tables:
         found += filled(paper, [table], results, False)
@@ -157,8 +157,9 @@ def filled_in_full(paper: Paper, results: Path) -> list[Filled]:
             columns=tuple(column for column in table.columns if set_of(column) in SYNTHETIC),
             full=True,
         )
-        drawn = [cell for cell in filled(paper, [full], results, True)[0][1] if cell.tried]
-        found += [(full, drawn)] if drawn else []
+        cells = filled(paper, [full], results, True)[0][1]
+        if any(cell.tried for cell in cells):
+            found.append((full, [cell for cell in cells if cell.tried or cell.published]))
     return found
 
 

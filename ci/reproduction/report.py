@@ -112,7 +112,18 @@ def text_of(paper: Paper, filled: Filled) -> str:
 
 
 def count(tables: Sequence[Filled]) -> Counter[str]:
-    """Marks of the cells that can be compared, and of those that were not run.
+    """Marks of the cells that can be compared, and of those that were not run, each once."""
+    return Counter(cell.mark for cell in _once(tables))
+
+
+def verdicts(tables: Sequence[Filled]) -> str:
+    """How many of the cells below have which verdict, the most first."""
+    found = Counter(cell.reason.partition(":")[0] for cell in _once(tables) if cell.mark == "-")
+    return ", ".join(f"{number} {verdict}" for verdict, number in found.most_common())
+
+
+def _once(tables: Sequence[Filled]) -> list[Compared]:
+    """Cells that count.
 
     What stands in several tables, or in a table and a figure, counts once, with the printed value if one has it.
     """
@@ -122,7 +133,7 @@ def count(tables: Sequence[Filled]) -> Counter[str]:
             key = table.experiment.name, table.metric, table.full, cell.system, cell.column
             if key not in found or found[key].published is None:
                 found[key] = cell
-    return Counter(cell.mark for cell in found.values())
+    return list(found.values())
 
 
 def _counted(marks: Counter[str]) -> str:
@@ -241,6 +252,11 @@ def write_index(
         "",
         *_markdown(rows),
         "",
+        *(
+            [f"Of the cells below {below}.", ""]
+            if (below := verdicts([one for _, each in papers for one in each]))
+            else []
+        ),
         *HOW_LONG,
         "",
         *_efforts(efforts),

@@ -175,7 +175,7 @@ def test_pages(tmp_path):
 
 
 def test_draws_at_the_papers_sizes_stand_beside_those_of_few_rows(tmp_path, monkeypatch):
-    reasons = {"paper/4": {"a | *": "few rows"}, "paper/4 at the paper's sizes": {"a | *": "many rows"}}
+    reasons = {"paper/4": {"a | *": "reached: few"}, "paper/4 at the paper's sizes": {"a | *": "reached: many"}}
     monkeypatch.setattr(command, "load_reasons", lambda path: reasons)
     paper = Paper("paper", "A paper", (table(), table(number="5", metric="purity")))
     filled(tmp_path, [0.40, 0.42])
@@ -184,15 +184,16 @@ def test_draws_at_the_papers_sizes_stand_beside_those_of_few_rows(tmp_path, monk
     found = command.filled_in_full(paper, tmp_path)
     assert [(one.number, one.full, len(cells)) for one, cells in found] == [
         ("4", False, 3),
-        ("4", True, 1),
+        ("4", True, 2),
         ("5", False, 3),
     ]
     write_index(tmp_path, [(paper, found)], {})
     index = (tmp_path / "index.md").read_text()
     assert "| {doc}`paper` | 6 | 0 | 0 | 1 |" in index
-    assert "| {doc}`paper`, synthetic sets at the paper's sizes | 1 | 0 | 0 | 1 |" in index
+    assert "Of the cells below 2 reached." in index
+    assert "| {doc}`paper`, synthetic sets at the paper's sizes | 2 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 1 |" in index
     assert [found[0][1][0].ours, found[1][1][0].ours] == pytest.approx([41, 45])
-    assert [found[0][1][0].reason, found[1][1][0].reason] == ["few rows", "many rows"]
+    assert [found[0][1][0].reason, found[1][1][0].reason] == ["reached: few", "reached: many"]
 
 
 def test_a_cell_counts_once(tmp_path):
