@@ -49,15 +49,17 @@ def base_clusterings(
     return labels, time.process_time() - start
 
 
+#: Distinct rows of labels for a number of each pair: 10 GB.
+DISTINCT = 50_000
 #: Name in the papers -> (base clusterings, k, seed) -> labels.
 CONSENSUS: dict[str, Callable[[NDArray[np.int32], int, int], Any]] = {
-    "EAC": lambda base, k, seed: dc.EAC(k).fit_predict(base),
-    "WCT": lambda base, k, seed: dc.EAC(k, weights="wct").fit_predict(base),
-    "HCC": lambda base, k, seed: dc.EAC(k).fit_predict(base),
+    "EAC": lambda base, k, seed: dc.EAC(k, max_distinct=DISTINCT).fit_predict(base),
+    "WCT": lambda base, k, seed: dc.EAC(k, weights="wct", max_distinct=DISTINCT).fit_predict(base),
+    "HCC": lambda base, k, seed: dc.EAC(k, max_distinct=DISTINCT).fit_predict(base),
     "KCC": lambda base, k, seed: dc.KCC(k, utility="categorical", random_state=seed).fit_predict(base),
     "CCC": lambda base, k, seed: dc.KCC(k, utility="categorical", random_state=seed).fit_predict(base),
     "ECC": lambda base, k, seed: dc.KCC(k, utility="entropy", random_state=seed).fit_predict(base),
-    "PTGP": lambda base, k, seed: dc.PTGP(k, random_state=seed).fit_predict(base),
+    "PTGP": lambda base, k, seed: dc.PTGP(k, max_distinct=DISTINCT, random_state=seed).fit_predict(base),
     "SEC": lambda base, k, seed: dc.SEC(k, random_state=seed).fit_predict(base),
     "LWGP": lambda base, k, seed: dc.BipartiteCut(k, weights="local", random_state=seed).fit_predict(base),
     "GCC": lambda base, k, seed: graph_based_consensus(base, k, random_state=seed),
