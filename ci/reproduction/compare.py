@@ -84,9 +84,14 @@ def mark_of(
     if error is None:
         return "1"
     difference = ours - published.mean
-    if abs(difference) <= max(2 * error, 0.5 * 10.0**-digits):
+    if prints_alike(ours, published, digits) or abs(difference) <= 2 * error:
         return "="
     return "+" if difference > 0 else "-"
+
+
+def prints_alike(ours: float, published: Published, digits: int) -> bool:
+    """Whether a value is within half a unit of the last printed digit."""
+    return abs(ours - published.mean) <= 0.5 * 10.0**-digits
 
 
 def compare(table: Table, records: Records, paper_sizes: bool, reasons: Mapping[str, str]) -> list[Compared]:
@@ -111,9 +116,8 @@ def _cell(table: Table, system: str, column: str, records: Sequence[Record], rea
     if not table.compared and ours is not None:
         mark = ""
     apart = None
-    near = ours is not None and published is not None and abs(ours - published.mean) <= 0.5 * 10.0**-table.digits
-    if ours is not None and published is not None and error and table.compared and not near:
-        apart = (ours - published.mean) / error
+    if ours is not None and published is not None and error and table.compared:
+        apart = None if prints_alike(ours, published, table.digits) else (ours - published.mean) / error
     reason = (find_reason(reasons, system, column) or "not explained") if mark == "-" else ""
     return Compared(
         system,

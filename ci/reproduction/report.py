@@ -49,10 +49,10 @@ has accuracy by one-to-one matching. Each page says which of the two stands besi
 Comparators stand in `ci/reproduction/systems`, one file each, and are tested on cases solved by hand or against
 independent programs; those that the package has for users (EAC, WCT, KCC, ECC, PTGP, LWGP, SEC, ISEC) are the
 package's. Not all are written from the papers that introduced them: CSP, SL, CCS and SCACS follow the equations of the
-paper that compares them, ESCG its authors' program, and EulerSC, FastESC and ECMC what others say of them, with
-choices of ours that their files name, as these papers were not at hand. The papers' numbers are typed from their text,
-but for rows of averages and ranks. Where the text has curves or a picture, ours stand alone. Draws are in
-`ci/reproduction/draws`, a line each.
+paper that compares them, ESCG its authors' program, RSEC a function that follows its authors', and EulerSC, FastESC and
+ECMC what others say of them, with choices of ours that their files name, as these papers were not at hand. The papers'
+numbers are typed from their text, but for rows of averages and ranks. Where the text has curves or a picture, ours
+stand alone. Draws are in `ci/reproduction/draws`, a line each.
 """.strip().splitlines()
 
 HOW_LONG = """

@@ -16,7 +16,7 @@ from ci.reproduction.systems.neighbor_graph import neighbor_graph
 from ci.reproduction.systems.scacs import scacs_vectors, scalable_constrained_spectral_clustering
 from ci.reproduction.systems.sec_svd import binary_matrix, projected_rows, sec_by_svd
 from tests.reference.fast_csc import full_eigenvectors, full_problem, landmark_affinities, pairs_of_labels, scaled
-from tests.reference.two_parts import two_means, unit_length
+from tests.reference.two_parts import best_two_parts, two_means, unit_length
 
 
 def groups(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -153,17 +153,16 @@ UNEVEN = np.array([[0, 1, 1], [0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0], [0, 0,
 
 
 def best_partition(points: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Of weighted k-means with two clusters, by trying all."""
+    """Of weighted k-means with two clusters."""
 
-    def objective(labels: np.ndarray) -> float:
+    def cost(labels: np.ndarray) -> float:
         total = 0.0
         for inside in (labels == 0, labels == 1):
             center = np.average(points[inside], axis=0, weights=weights[inside])
             total += float((weights[inside] * ((points[inside] - center) ** 2).sum(axis=1)).sum())
         return total
 
-    n = len(points)
-    return min((np.array([(code >> row) & 1 for row in range(n)]) for code in range(1, 2 ** (n - 1))), key=objective)
+    return best_two_parts(cost, len(points))
 
 
 def test_all_singular_vectors_change_nothing():

@@ -93,6 +93,8 @@ def test_how_far_a_cell_is_apart(tmp_path):
     """Ten errors are said, a thousand are not: of few draws the error may be next to nothing."""
     near, far = filled(tmp_path / "near", [0.40, 0.42])[0], filled(tmp_path / "far", [0.40, 0.4001])[0]
     assert [cells_of(table(), cell)[5] for cell in (near, far)] == ["-9.0", "beyond -50"]
+    alike = filled(tmp_path / "alike", [0.50003, 0.50004])[0]  # 50.0035 is 50.00, though seven errors away
+    assert (cells_of(table(), alike)[5], alike.mark) == ("", "=")
 
 
 def test_reasons():

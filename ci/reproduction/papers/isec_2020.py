@@ -38,8 +38,6 @@ SETS = (
     "Dslr",
     "MNIST4K",
 )
-#: Rows up to which ISEC is exact, as an eigendecomposition of all takes hours beyond, and those it takes then.
-EXACT_ROWS, FEW_ROWS = 5000, 3000
 
 
 def _pool(name: str, number: int, paper_sizes: bool) -> Pool:
@@ -77,12 +75,7 @@ def draw(system: str, column: str, number: int, paper_sizes: bool) -> dict[str, 
         return scores(y, labels, seconds + time.process_time() - start)
     else:
         base, _ = _pool(column, number, paper_sizes)
-        if system in ("ISEC-H", "ISEC-Z") and len(base) > EXACT_ROWS:
-            model = dc.ISEC(k, partition=system[-1], n_representatives=FEW_ROWS, random_state=number)
-            start = time.process_time()
-            labels, seconds = model.fit_predict(base), time.process_time() - start
-        else:
-            labels, seconds = find_consensus(system, base, k, number)
+        labels, seconds = find_consensus(system, base, k, number)
         return scores(y, labels, seconds)
     return scores(y, labels, time.process_time() - start)
 

@@ -13,7 +13,7 @@ from daskcluster.runtime.seeding import root_seed
 from daskcluster.typing import Seed
 from daskcluster.validation import check_integer
 
-__all__ = ["IMBALANCE", "hyperedges", "imported", "partition_graph", "small_seed"]
+__all__ = ["IMBALANCE", "agreement", "hyperedges", "imported", "partition_graph", "small_seed"]
 
 #: A part may be heavier than an equal share by so much.
 IMBALANCE = 0.05
@@ -50,6 +50,12 @@ def hyperedges(labels: Any) -> NDArray[np.float64]:
         raise ValueError(f"labels must have one a row at least, got none in row {without[0]}")
     values = [np.unique(column[column >= 0]) for column in labels.T]
     return np.hstack([(column[:, None] == of).astype(float) for column, of in zip(labels.T, values, strict=True)])
+
+
+def agreement(labels: Any) -> NDArray[np.float64]:
+    """Share (n, n) of the base clusterings (n, m) in which two rows have the same label; -1 agrees with nothing."""
+    H = hyperedges(labels)
+    return np.asarray(H @ H.T / np.asarray(labels).shape[1])
 
 
 def partition_graph(

@@ -12,16 +12,13 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ci.reproduction.systems.common import cluster_rows
-from ci.reproduction.systems.partitioners import hyperedges
+from ci.reproduction.systems.partitioners import agreement
 from daskcluster.constraints.embedding import unit_rows
 from daskcluster.ensemble.lowrank import shrink_columns, shrink_singular_values, spectral_rows
 from daskcluster.linalg import largest_eigenpairs
 from daskcluster.runtime.threads import one_blas_thread
-from daskcluster.typing import Seed
-from daskcluster.validation import check_option
 
-__all__ = ["low_rank_partition", "robust_consensus", "robust_embeddings", "sharpened"]
+__all__ = ["low_rank_partition", "robust_embeddings", "sharpened"]
 
 #: The penalty starts at so much over the spectral norm of S, and grows by the factor a round, up to the largest.
 FIRST_PENALTY, PENALTY_GROWTH, LARGEST_PENALTY = 1.5, 1.1, 1e10
@@ -81,14 +78,5 @@ def low_rank_partition(
 
 def robust_embeddings(base: Any, n_clusters: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Unit rows of H, and of the spectral embedding of Z, each (n, k), of base clusterings (n, m)."""
-    edges = hyperedges(base)
-    H, Z = low_rank_partition(edges @ edges.T / np.asarray(base).shape[1], n_clusters)
+    H, Z = low_rank_partition(agreement(base), n_clusters)
     return unit_rows(H), unit_rows(spectral_rows(Z, n_clusters))
-
-
-def robust_consensus(
-    base: Any, n_clusters: int, *, partition: str = "H", random_state: Seed = None
-) -> NDArray[np.int32]:
-    """Consensus (n,) of base clusterings (n, m): k-means on the embedding of H or of Z."""
-    check_option("partition", partition, ("H", "Z"))
-    return cluster_rows(robust_embeddings(base, n_clusters)[partition == "Z"], n_clusters, random_state)
