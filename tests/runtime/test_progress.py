@@ -56,6 +56,12 @@ def terminal(monkeypatch, capsys):
 
 
 @pytest.fixture(autouse=True)
+def nothing_compiles(monkeypatch):
+    """A kernel that another test compiled a moment ago is not told by the next stage."""
+    monkeypatch.setattr(compiling, "_last", -compiling.COMPILING_SECONDS)
+
+
+@pytest.fixture(autouse=True)
 def logger_is_left_alone():
     level, handlers, propagate = LOGGER.level, list(LOGGER.handlers), LOGGER.propagate
     yield
